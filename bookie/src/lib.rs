@@ -1,0 +1,1 @@
+//! Bookie: the storage role.

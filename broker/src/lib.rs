@@ -1,0 +1,1 @@
+//! Broker: the stateless serving role.

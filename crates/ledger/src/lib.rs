@@ -1,0 +1,1 @@
+//! Replicated-ledger client: writer, reader, recovery.

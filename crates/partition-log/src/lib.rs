@@ -1,0 +1,1 @@
+//! A partition: a chain of ledgers.

@@ -1,0 +1,1 @@
+//! The planner: partitions to brokers, ensembles to bookies.

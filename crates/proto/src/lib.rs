@@ -1,0 +1,1 @@
+//! gRPC stubs and conversions.

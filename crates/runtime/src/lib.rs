@@ -1,0 +1,1 @@
+//! Supervisor, clock, disk, configuration, telemetry, health.

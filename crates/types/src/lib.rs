@@ -1,0 +1,1 @@
+//! Ids, quorum arithmetic, records of the metadata, entry format, error codes.
