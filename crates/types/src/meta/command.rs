@@ -139,6 +139,67 @@ pub enum Command {
         /// Its version.
         version: Version,
     },
+    /// By the auditor: records a repair before anything is copied (R23).
+    StartRepair(StartRepair),
+    /// By the auditor: ends the recorded repair in one change (R23).
+    FinishRepair(FinishRepair),
+    /// By the auditor, after a pass in which every member that is not lost answered: nothing of a CLOSED ledger is
+    /// `under` or `unchecked` any more (1.6).
+    MarkChecked {
+        /// The ledger.
+        ledger: LedgerId,
+        /// Its version.
+        version: Version,
+    },
+}
+
+/// Start of a repair (R23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartRepair {
+    /// The ledger.
+    pub ledger: LedgerId,
+    /// Its version.
+    pub version: Version,
+    /// The bookie that gets the copies: a member of a fragment, or any other that is `rw`.
+    pub target: BookieId,
+    /// The target's limbo count at the choice.
+    pub limbo_count: u32,
+    /// Who copies.
+    pub worker: BookieId,
+}
+
+/// End of a repair (R23).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinishRepair {
+    /// The ledger.
+    pub ledger: LedgerId,
+    /// Its version.
+    pub version: Version,
+    /// The target of the repair that ends.
+    pub target: BookieId,
+    /// What was reached.
+    pub outcome: RepairOutcome,
+}
+
+/// What a repair reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RepairOutcome {
+    /// The target has every entry of these fragments and takes `from`'s place in them.
+    Replaced {
+        /// The member that leaves.
+        from: BookieId,
+        /// First entries of the fragments.
+        fragments: Vec<EntryId>,
+    },
+    /// The target has every entry of these fragments of a CLOSED ledger and joins them as one more copy.
+    Grown {
+        /// First entries of the fragments.
+        fragments: Vec<EntryId>,
+    },
+    /// The target was a member and has been filled up; what is `under` stays listed until `MarkChecked`.
+    Filled,
+    /// Given up: nothing is known of the copies.
+    Abandoned,
 }
 
 /// Report of one bookie, taken from its renewals.

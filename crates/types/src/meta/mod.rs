@@ -12,7 +12,8 @@ mod reply;
 pub use change::{Change, Watched};
 pub use command::{
     AcquireItem, Append, Assignment, BookieReport, BookieSpec, CloseLedger, Command, CreateLedger,
-    EnsembleChange, LinkLedger, MAX_BATCH, MemberSpec, Release, Request, Roll, TakeOver,
+    EnsembleChange, FinishRepair, LinkLedger, MAX_BATCH, MemberSpec, Release, RepairOutcome, Request, Roll,
+    StartRepair, TakeOver,
 };
 pub use query::{Answer, ClusterInfo, MetaView, PartitionView, Query};
 pub use reply::{Rejection, Reply};

@@ -26,16 +26,19 @@ pub enum Reply {
         cluster: crate::ClusterId,
         /// Boot into limbo (R15, R16).
         limbo: bool,
+        /// The uuid was declared lost: before it serves, the bookie marks fenced every ledger that it holds and that is
+        /// not OPEN, and reads (R27) before the first plain add of this boot to any ledger (1.6).
+        was_lost: bool,
     },
     /// `CreateTopic`, `AlterTopic`.
     Topic(TopicRecord),
     /// `Acquire`: per element the record after it, or why not.
     Acquired(Vec<Result<PartitionRecord, Rejection>>),
-    /// `Release`, `TakeOver`: per element.
+    /// `Release`, `TakeOver`, `Assign`: per element.
     Each(Vec<Result<(), Rejection>>),
-    /// `CreateLedger`, `ChangeEnsemble`, `StartRecovery`, `Close`: the record after it.
+    /// `CreateLedger`, `ChangeEnsemble`, `StartRecovery`, `Close`, the repair commands: the record after it.
     Ledger(LedgerRecord),
-    /// `Append`, `Roll`: the partition after it.
+    /// `Append`, `Roll`, `AdvanceLogStart`: the partition after it.
     Partition(PartitionRecord),
     /// `AllocateProducerIds`: first id of the range.
     ProducerIds {
