@@ -1,0 +1,42 @@
+//! What can be typed after `cargo xtask`.
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+use crate::{layers, licences, sizes, test, verify};
+
+/// The command line.
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The commands of the project", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every test there is
+    Test(test::Args),
+    /// Everything that has to be green: format, lints, layers, licences, docs, file sizes, tests
+    Verify(verify::Args),
+    /// Check that dependencies go downwards through the layers of the architecture
+    Layers,
+    /// Check licences, banned packages and sources against deny.toml
+    Licences,
+    /// Check the sizes of source files
+    Sizes,
+}
+
+impl Cli {
+    /// Runs the command and says whether it is green.
+    pub(crate) fn run(&self) -> anyhow::Result<bool> {
+        let workspace = Workspace::find()?;
+        match &self.command {
+            Command::Test(args) => test::run(&workspace, args),
+            Command::Verify(args) => verify::run(&workspace, args),
+            Command::Layers => layers::run(&workspace),
+            Command::Licences => licences::run(&workspace),
+            Command::Sizes => sizes::run(&workspace),
+        }
+    }
+}
