@@ -1,1 +1,16 @@
-//! Supervisor, clock, disk, configuration, telemetry, health.
+//! What every role stands on: supervisor, clock, disk, configuration, telemetry, health.
+
+pub mod clock;
+pub mod config;
+pub mod defaults;
+pub mod health;
+pub mod http;
+pub mod io;
+pub mod net;
+pub mod shutdown;
+pub mod telemetry;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use health::Health;
+pub use shutdown::Supervisor;
+pub use telemetry::Metrics;
