@@ -1,0 +1,140 @@
+//! The operating system's file system: pwrite, fdatasync, fallocate, flock.
+
+use std::{
+    fs, io,
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+};
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+
+use super::{Disk, DirItem, File, Lock, OpenMode, Space, parent};
+
+/// The real file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+#[derive(Debug)]
+struct RealFile(fs::File);
+
+/// Holds the descriptor that carries the flock.
+#[derive(Debug)]
+struct RealLock(#[expect(dead_code, reason = "closing the descriptor releases the lock")] fs::File);
+
+impl Lock for RealLock {}
+
+impl File for RealFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.0.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        // EINTR is an error like any other here: a second fdatasync on the descriptor proves nothing (R17).
+        Ok(rustix::fs::fdatasync(&self.0)?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+}
+
+impl RealDisk {
+    fn reserve(file: &fs::File, bytes: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => Ok(()),
+            // File systems without fallocate: the length alone; writes may then meet a full disk.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(bytes),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+impl Disk for RealDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        if path.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(path)?;
+        self.sync_dir(&parent(path))
+    }
+
+    fn create(&self, path: &Path, preallocate: u64) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        if preallocate > 0
+            && let Err(e) = Self::reserve(&file, preallocate)
+        {
+            drop(file);
+            fs::remove_file(path)?;
+            return Err(e);
+        }
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(mode == OpenMode::ReadWrite).open(path)?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirItem>> {
+        let mut items = Vec::new();
+        for item in fs::read_dir(dir)? {
+            let item = item?;
+            let meta = item.metadata()?;
+            items.push(DirItem {
+                name: item.file_name().to_string_lossy().into_owned(),
+                len: if meta.is_dir() { 0 } else { meta.len() },
+                is_dir: meta.is_dir(),
+            });
+        }
+        items.sort();
+        Ok(items)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        Ok(rustix::fs::fsync(&fs::File::open(dir)?)?)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn space(&self, dir: &Path) -> io::Result<Space> {
+        let s = rustix::fs::statvfs(dir)?;
+        // What only root may use counts as used: this process cannot write there.
+        let free = s.f_bavail * s.f_frsize;
+        let reserved = s.f_bfree.saturating_sub(s.f_bavail) * s.f_frsize;
+        Ok(Space { total: (s.f_blocks * s.f_frsize).saturating_sub(reserved), free })
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Box::new(RealLock(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
