@@ -11,6 +11,7 @@ use crate::health::Health;
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     token: CancellationToken,
+    root: CancellationToken,
     tracker: TaskTracker,
     fatal: Arc<Mutex<Option<String>>>,
     health: Health,
@@ -34,10 +35,18 @@ impl Supervisor {
     pub fn child(&self) -> Self {
         Self {
             token: self.token.child_token(),
+            root: self.root.clone(),
             tracker: TaskTracker::new(),
             fatal: self.fatal.clone(),
             health: self.health.clone(),
         }
+    }
+
+    /// A part that goes on when the whole is told to stop, so that it can be drained and stopped in order; a fatal error
+    /// in it is one of the whole.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self { token: CancellationToken::new(), tracker: TaskTracker::new(), ..self.clone() }
     }
 
     /// The health that goes with it.
@@ -92,6 +101,7 @@ impl Supervisor {
         drop(first);
         self.health.die(why);
         self.token.cancel();
+        self.root.cancel();
     }
 
     /// The first fatal reason.
@@ -131,6 +141,9 @@ mod tests {
         part.spawn_until_stop("forever", std::future::pending());
         part.stop().await;
         assert!(!s.token().is_cancelled());
+        let apart = s.apart();
+        s.token().cancel();
+        assert!(!apart.token().is_cancelled());
         s.stop().await;
     }
 }
