@@ -23,8 +23,8 @@ pub struct BatchOptions {
     pub leader_epoch: i32,
     /// Time of the append, ms since 1970: replaces the timestamps of all records when they are read.
     pub append_time: Option<i64>,
-    /// A marker, see [`crate::control`].
-    pub(crate) control: bool,
+    /// A marker of a broker, see [`crate::control`]; [`crate::check`] refuses it from a producer.
+    pub control: bool,
 }
 
 impl Default for BatchOptions {
