@@ -2,6 +2,7 @@
 //!
 //! The protocol stands in `docs/protocol/ledger.md`; rules are named in the code by their numbers (`R10`).
 
+pub mod core;
 mod driver;
 mod error;
 mod meta;
