@@ -107,7 +107,7 @@ mod tests {
                 match i32::try_from(v) {
                     Ok(small) => assert_eq!(Cursor::new(&buf[..n], 0).varint("v"), Ok(small)),
                     Err(_) => {
-                        assert_eq!(Cursor::new(&buf[..n], 0).varint("v").unwrap_err().code(), "BAD_VARINT")
+                        assert_eq!(Cursor::new(&buf[..n], 0).varint("v").unwrap_err().code(), "BAD_VARINT");
                     }
                 }
             }

@@ -1,5 +1,7 @@
 //! Each way in which a batch can be wrong, and the code that says so.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::cast_sign_loss, reason = "helpers of tests")]
+
 use bytes::Bytes;
 use tidemill_record::control::{self, Marker, MarkerKind, marker_batch};
 use tidemill_record::{
@@ -322,6 +324,10 @@ fn the_builder_refuses_and_keeps_what_it_has() {
     assert_eq!(b.append(T, None, Some(&[0; 301]), &[]).unwrap_err().code(), "TOO_LARGE");
     assert_eq!(b.append(T, None, Some(&[0; 250]), &[]), Ok(0));
     assert_eq!(b.append(T, None, Some(&[0; 50]), &[]).unwrap_err().code(), "TOO_LARGE");
+    let mut far = BatchBuilder::new(LIMITS);
+    assert_eq!(far.append(-1, None, None, &[]), Ok(0));
+    assert_eq!(far.append(i64::MAX, None, None, &[]).unwrap_err().code(), "BAD_TIMESTAMP");
+    assert_eq!(far.append(i64::MAX - 1, None, None, &[]), Ok(1));
     assert_eq!(b.finish(Compression::None, None).unwrap_err().code(), "TOO_LARGE");
     let bad = ProducerFields { id: 1, epoch: -1, base_sequence: 0 };
     assert_eq!(b.finish(Compression::Zstd, Some(bad)).unwrap_err().code(), "BAD_PRODUCER");

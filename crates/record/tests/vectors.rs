@@ -1,5 +1,7 @@
 //! Equality with the Java client of Kafka. `testdata/make/make.sh` made the vectors.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::cast_sign_loss, reason = "helpers of tests")]
+
 mod common;
 
 use std::num::NonZeroU32;

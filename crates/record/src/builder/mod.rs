@@ -82,7 +82,7 @@ impl BatchBuilder {
     /// has changed.
     ///
     /// # Errors
-    /// [`BatchError::Timestamp`] below -1, [`BatchError::Headers`], [`BatchError::TooLarge`] above
+    /// [`BatchError::Timestamp`] below -1 or too far from the first record's, [`BatchError::Headers`], [`BatchError::TooLarge`] above
     /// [`Limits::inflated`], [`BatchError::Count`] after 2^31 - 1 records.
     pub fn append(
         &mut self,
@@ -93,6 +93,10 @@ impl BatchBuilder {
     ) -> Result<i32, BatchError> {
         if timestamp < -1 {
             let allowed = "-1 for none, or from 0";
+            return Err(BatchError::Timestamp { field: "timestamp", found: timestamp, allowed });
+        }
+        if self.count > 0 && timestamp.checked_sub(self.base_timestamp).is_none() {
+            let allowed = "less than 2^63 ms after the first record's";
             return Err(BatchError::Timestamp { field: "timestamp", found: timestamp, allowed });
         }
         if headers.len() > self.limits.headers {
