@@ -1,0 +1,17 @@
+//! One file per operation; each checks everything before it writes anything.
+
+mod boot;
+mod cluster;
+mod create_ledger;
+mod ensemble;
+mod fragments;
+mod ledger_close;
+mod link;
+mod log_start;
+mod member_state;
+mod ownership;
+mod recovery;
+mod repair;
+mod report;
+mod session;
+mod topic;
