@@ -16,18 +16,18 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// What a broker checks before it appends: [`crate::check`].
+    /// What a broker checks before it appends: [`crate::check()`].
     ///
     /// # Errors
-    /// As [`crate::check`].
+    /// As [`crate::check()`].
     pub fn check(&self, limits: &Limits) -> Result<BatchHeader, BatchError> {
         check(&self.bytes, limits)
     }
 
-    /// Opens the batch: [`crate::records`].
+    /// Opens the batch: [`crate::records()`].
     ///
     /// # Errors
-    /// As [`crate::records`].
+    /// As [`crate::records()`].
     pub fn records(&self, limits: &Limits) -> Result<Records, BatchError> {
         records(&self.bytes, limits)
     }
@@ -40,7 +40,7 @@ pub fn batches(payload: Bytes) -> Batches {
     Batches { rest: payload }
 }
 
-/// Iterator of [`batches`].
+/// Iterator of [`batches()`].
 #[derive(Clone, Debug)]
 pub struct Batches {
     rest: Bytes,

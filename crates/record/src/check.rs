@@ -24,11 +24,11 @@ pub fn check(batch: &[u8], limits: &Limits) -> Result<BatchHeader, BatchError> {
     Ok(header)
 }
 
-/// Checks a batch that comes from a log: as [`check`], but it may be a control batch, have append time and a delete
+/// Checks a batch that comes from a log: as [`check()`], but it may be a control batch, have append time and a delete
 /// horizon, and compaction may have taken records out of it, even all.
 ///
 /// # Errors
-/// As [`check`].
+/// As [`check()`].
 pub fn check_stored(batch: &[u8], limits: &Limits) -> Result<BatchHeader, BatchError> {
     let header = intact(batch, limits)?;
     header.attributes.compression()?;

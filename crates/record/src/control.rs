@@ -98,7 +98,7 @@ pub fn marker_batch(
 ///
 /// # Errors
 /// [`BatchError::Control`] if it is no control batch or its record is not of the form above, [`BatchError::Count`] if
-/// it has not one record, and what [`records`] refuses.
+/// it has not one record, and what [`records()`] refuses.
 pub fn parse(batch: &Bytes, limits: &Limits) -> Result<ControlRecord, BatchError> {
     let mut records = records(batch, limits)?;
     let header = *records.header();

@@ -59,7 +59,7 @@ pub struct BatchHeader {
 
 impl BatchHeader {
     /// Reads the header from the first 61 of `bytes`; the records need not be there. Checks the magic and that the
-    /// length can be one, nothing else: see [`crate::check`].
+    /// length can be one, nothing else: see [`crate::check()`].
     ///
     /// # Errors
     /// [`BatchError::Magic`], [`BatchError::Truncated`], [`BatchError::Length`].

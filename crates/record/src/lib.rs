@@ -4,9 +4,9 @@
 //!
 //! | who | uses | opens the batch |
 //! | --- | --- | --- |
-//! | a broker that takes a produce payload | [`batches`], [`check`] | no |
+//! | a broker that takes a produce payload | [`batches()`], [`check()`] | no |
 //! | a broker that stores it | [`assign_offset`], [`set_append_time`] | no |
-//! | a reader of stored bytes | [`check_stored`], [`records`] | yes, up to [`Limits::inflated`] |
+//! | a reader of stored bytes | [`check_stored`], [`records()`] | yes, up to [`Limits::inflated`] |
 //! | a producer | [`BatchBuilder`], [`partition_for_key`] | |
 //! | the end of a transaction | [`control`] | yes |
 //!

@@ -10,7 +10,7 @@ use crate::record::RawRecord;
 use crate::{BatchError, BatchHeader, Compression, HEADER_BYTES, Limits, Record, TimestampType};
 
 /// Opens one whole batch. Uncompressed records are slices of `batch`; others are inflated first, up to
-/// [`Limits::inflated`] bytes. The CRC is not computed here: [`crate::check`] or [`crate::check_stored`] did that.
+/// [`Limits::inflated`] bytes. The CRC is not computed here: [`crate::check()`] or [`crate::check_stored`] did that.
 ///
 /// # Errors
 /// [`BatchError`] if the header or the length is wrong, or the codec refuses the data. What is wrong with a record
@@ -32,7 +32,7 @@ pub fn records(batch: &Bytes, limits: &Limits) -> Result<Records, BatchError> {
     Ok(Records { header, data, at: 0, left: header.count.unsigned_abs(), next_delta: 0, limits: *limits })
 }
 
-/// Iterator of [`records`]. Gives as many records as the header says, or ends with the first error. Offset deltas rise
+/// Iterator of [`records()`]. Gives as many records as the header says, or ends with the first error. Offset deltas rise
 /// and stay within the batch; nothing follows the last record.
 #[derive(Clone, Debug)]
 pub struct Records {

@@ -23,7 +23,7 @@ pub struct BatchOptions {
     pub leader_epoch: i32,
     /// Time of the append, ms since 1970: replaces the timestamps of all records when they are read.
     pub append_time: Option<i64>,
-    /// A marker of a broker, see [`crate::control`]; [`crate::check`] refuses it from a producer.
+    /// A marker of a broker, see [`crate::control`]; [`crate::check()`] refuses it from a producer.
     pub control: bool,
 }
 
