@@ -1,0 +1,105 @@
+//! The metadata record of one ledger with its conditional commands (R9), reduced.
+
+use tidemill_types::{
+    EntryId, Fragment, FragmentSeq, LedgerRecord, LedgerState, Version,
+    meta::{CloseLedger, EnsembleChange, Rejection},
+};
+
+/// Switches for negative tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetaRules {
+    /// A close is conditional on version and state, CLOSED is final (R9; off: M10).
+    pub conditional_close: bool,
+}
+
+impl Default for MetaRules {
+    fn default() -> Self {
+        Self { conditional_close: true }
+    }
+}
+
+fn version(r: &LedgerRecord, named: Version) -> Result<(), Rejection> {
+    if r.version == named { Ok(()) } else { Err(Rejection::VersionMismatch { current: r.version }) }
+}
+
+fn state(r: &LedgerRecord, wanted: LedgerState) -> Result<(), Rejection> {
+    if r.state == wanted {
+        Ok(())
+    } else {
+        Err(Rejection::LedgerState { ledger: r.id, state: r.state })
+    }
+}
+
+/// `StartRecovery`.
+///
+/// # Errors
+/// As the quorum's.
+pub fn start_recovery(r: &mut LedgerRecord, named: Version) -> Result<(), Rejection> {
+    if r.state == LedgerState::InRecovery {
+        return Ok(());
+    }
+    state(r, LedgerState::Open)?;
+    version(r, named)?;
+    r.state = LedgerState::InRecovery;
+    r.version = Version(r.version.0 + 1);
+    Ok(())
+}
+
+/// `ChangeEnsemble` (1.4 step 3).
+///
+/// # Errors
+/// As the quorum's.
+pub fn change(r: &mut LedgerRecord, c: &EnsembleChange) -> Result<(), Rejection> {
+    state(r, LedgerState::Open)?;
+    version(r, c.version)?;
+    store(r, c.first_entry, c.ensemble.clone());
+    r.version = Version(r.version.0 + 1);
+    r.fragment_seq = FragmentSeq(r.fragment_seq.0 + 1);
+    Ok(())
+}
+
+fn store(r: &mut LedgerRecord, first_entry: EntryId, ensemble: Vec<tidemill_types::BookieId>) {
+    match r.fragments.last_mut() {
+        Some(f) if f.first_entry == first_entry => f.ensemble = ensemble,
+        _ => r.fragments.push(Fragment { first_entry, ensemble, under: Vec::new() }),
+    }
+}
+
+/// M5: a recoverer stores its fragments at once.
+///
+/// # Errors
+/// As the quorum's.
+pub fn store_fragments(r: &mut LedgerRecord, named: Version, fragments: &[Fragment]) -> Result<(), Rejection> {
+    state(r, LedgerState::InRecovery)?;
+    version(r, named)?;
+    r.fragments = fragments.to_vec();
+    r.version = Version(r.version.0 + 1);
+    Ok(())
+}
+
+/// `Close`, by the writer (needs OPEN) or a recoverer (needs IN_RECOVERY). The same end again is success.
+///
+/// # Errors
+/// As the quorum's.
+pub fn close(r: &mut LedgerRecord, c: &CloseLedger, writer: bool, rules: MetaRules) -> Result<(), Rejection> {
+    if rules.conditional_close {
+        if r.state == LedgerState::Closed {
+            return if r.last_entry == Some(c.last_entry) && r.length == Some(c.length) {
+                Ok(())
+            } else {
+                Err(Rejection::OtherEnd { ledger: r.id })
+            };
+        }
+        state(r, if writer { LedgerState::Open } else { LedgerState::InRecovery })?;
+        version(r, c.version)?;
+    }
+    r.state = LedgerState::Closed;
+    r.last_entry = Some(c.last_entry);
+    r.length = Some(c.length);
+    if !c.fragments.is_empty() {
+        r.fragments = c.fragments.clone();
+    }
+    r.unchecked = !writer;
+    r.version = Version(r.version.0 + 1);
+    Ok(())
+}

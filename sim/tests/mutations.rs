@@ -1,0 +1,141 @@
+//! Every rule that can be switched off: the checker has to find what it protects from (ledger protocol 1.9).
+
+use tidemill_ledger::core::AttemptCheck;
+use tidemill_sim::{
+    explore::{Found, explore},
+    model::{Ledger, Scope},
+};
+
+const LIMIT: usize = 2_000_000;
+
+fn run(name: &str, scope: Scope) -> Found {
+    let f = explore(&Ledger(scope), LIMIT);
+    println!("{name}: {} states, depth {}", f.states, f.depth);
+    if let Some((what, steps)) = &f.violation {
+        println!("  {what}");
+        for (n, s) in steps.iter().enumerate() {
+            println!("  {:2}. {s}", n + 1);
+        }
+    }
+    f
+}
+
+/// The invariant whose name is the first letter of the message breaks; with the rule on it does not within the same number
+/// of states.
+fn broken(name: &str, invariants: &str, scope: Scope, off: impl FnOnce(&mut Scope)) {
+    let on = scope.clone();
+    let f = run(name, scope.with(off));
+    let (what, steps) = f.violation.expect("the rule is off, a violation has to be found");
+    assert!(invariants.contains(&what[..1]), "{name}: {what}");
+    assert!(!steps.is_empty());
+    let same = explore(&Ledger(on), f.states);
+    assert!(same.violation.is_none(), "{name}: broken with the rule on: {:?}", same.violation);
+}
+
+#[test]
+fn m1_recovery_reads_do_not_fence() {
+    broken("M1", "T", Scope::new(3, 2).prompt(), |s| s.rules.fence_reads = false);
+}
+
+#[test]
+fn m2_one_negative_is_enough() {
+    broken("M2", "T", Scope::new(3, 2).prompt(), |s| s.rules.negatives_needed = Some(1));
+}
+
+#[test]
+fn m4_recovery_reads_follow_the_new_ensemble() {
+    broken("M4", "T", Scope::new(2, 2).prompt().entries(2).changes(0, 1), |s| s.rules.frozen_reads = false);
+}
+
+#[test]
+fn m5_a_recoverer_stores_its_change_at_once() {
+    let scope = Scope::new(2, 2).prompt().recoverers(2).changes(0, 1);
+    broken("M5", "TRA", scope, |s| s.rules.local_changes = false);
+}
+
+#[test]
+fn m7_the_new_ensemble_is_used_before_its_commit() {
+    broken("M7", "R", Scope::new(3, 2).prompt().changes(1, 0), |s| s.rules.change_after_commit = false);
+}
+
+#[test]
+fn m8_acks_of_a_replaced_bookie_are_kept() {
+    broken("M8a", "A", Scope::new(3, 2).prompt().changes(1, 0), |s| s.rules.clear_replaced_acks = false);
+    broken("M8b", "TRA", Scope::new(3, 2).prompt().changes(1, 0), |s| s.rules.attempts = AttemptCheck::Index);
+}
+
+#[test]
+fn m9_a_time_out_counts_as_a_negative() {
+    let scope = Scope::new(3, 2).prompt().with(|s| s.timeouts = true);
+    broken("M9", "T", scope, |s| s.rules.unknown_is_not_negative = false);
+}
+
+#[test]
+fn m10_close_without_conditions() {
+    broken("M10", "CTA", Scope::new(2, 2).recoverers(2), |s| s.meta_rules.conditional_close = false);
+}
+
+#[test]
+fn m11_a_fence_of_an_unknown_ledger_is_ignored() {
+    broken("M11", "T", Scope::new(3, 2).prompt(), |s| {
+        s.bookie_rules.fence_unknown = false;
+        s.rules.fence_reads = false;
+    });
+}
+
+#[test]
+fn m12_recovered_entries_are_encoded_anew() {
+    let scope = Scope::new(2, 2).prompt().entries(2).recoverers(2).with(|s| s.check_lac = true);
+    broken("M12", "D", scope, |s| s.rules.same_bytes = false);
+}
+
+#[test]
+fn m13_recovered_entries_are_not_written_back() {
+    broken("M13", "A", Scope::new(3, 2).prompt(), |s| s.rules.write_back = false);
+}
+
+#[test]
+fn m16_recovery_starts_below_the_last_fragment() {
+    broken("M16", "T", Scope::new(2, 2).prompt().changes(1, 0), |s| s.rules.start_at_last_fragment = false);
+}
+
+#[test]
+fn m17_negatives_while_an_accepted_add_waits() {
+    let scope = Scope::new(3, 2).prompt().with(|s| s.async_sync = true);
+    broken("M17", "T", scope, |s| s.bookie_rules.fence_waits = false);
+}
+
+#[test]
+fn m21_all_indexes_count_during_a_change() {
+    broken("M21", "T", Scope::new(3, 2).prompt().changes(1, 0), |s| s.rules.only_staying_count = false);
+}
+
+#[test]
+fn m24_an_unknown_close_is_given_up_after_a_re_read() {
+    let scope = Scope::new(2, 2).prompt().with(|s| {
+        s.writer_closes = true;
+        s.unknown_outcomes = 1;
+    });
+    broken("M24", "T", scope, |s| s.rules.settle_unknown = false);
+}
+
+#[test]
+fn m25_an_unknown_change_is_given_up_after_a_re_read() {
+    let scope = Scope::new(3, 2).prompt().changes(1, 0).with(|s| s.unknown_outcomes = 1);
+    broken("M25", "TRA", scope, |s| s.rules.settle_unknown = false);
+}
+
+#[test]
+fn acks_after_a_close_was_sent() {
+    let scope = Scope::new(2, 2).prompt().with(|s| s.writer_closes = true);
+    broken("acks after close", "T", scope, |s| s.rules.lac_stands_at_close = false);
+}
+
+/// M3 is positive: with E = Qw and reads that fence, fewer confirmations lose nothing in this scope.
+#[test]
+fn m3_fewer_fence_confirmations_hold() {
+    for n in [1, 0] {
+        let f = run("M3", Scope::new(3, 2).prompt().with(|s| s.rules.confirmations_needed = Some(n)));
+        assert!(f.complete && f.violation.is_none(), "{:?}", f.violation);
+    }
+}
