@@ -21,8 +21,10 @@ impl Supervisor {
     /// Nothing runs yet.
     #[must_use]
     pub fn new(health: Health) -> Self {
+        let token = CancellationToken::new();
         Self {
-            token: CancellationToken::new(),
+            root: token.clone(),
+            token,
             tracker: TaskTracker::new(),
             fatal: Arc::new(Mutex::new(None)),
             health,
