@@ -1,0 +1,77 @@
+//! The engine's part of a boot, on threads that may block.
+
+use std::{path::PathBuf, sync::Arc};
+
+use tidemill_runtime::{Supervisor, io::RealDisk};
+use tidemill_storage::{Engine, EngineConfig, FinishBoot, OpenError, Scanned, SpaceLimits};
+use tidemill_types::{ClusterId, ErrorCode, Incarnation};
+use tokio::task::spawn_blocking;
+
+use super::Ended;
+use crate::{config::BookieConfig, error::BookieError};
+
+/// Step 1: locks and reads the lanes. `fatal` is told when a sync fails later (R17).
+pub(crate) async fn scan(config: &BookieConfig, fatal: Supervisor) -> Result<Scanned, BookieError> {
+    let engine_config = engine_config(config, fatal)?;
+    spawn_blocking(move || Engine::open_scan(Arc::new(RealDisk), engine_config))
+        .await
+        .map_err(|e| BookieError::Storage(e.to_string()))?
+        .map_err(|e| BookieError::Storage(e.to_string()))
+}
+
+fn engine_config(config: &BookieConfig, fatal: Supervisor) -> Result<EngineConfig, BookieError> {
+    let absolute = |dir: &PathBuf| {
+        std::path::absolute(dir).map_err(|e| BookieError::Storage(format!("{}: {e}", dir.display())))
+    };
+    let lanes = config.data_dirs.iter().map(absolute).collect::<Result<_, _>>()?;
+    let share = |percent: u8| f64::from(percent) / 100.0;
+    Ok(EngineConfig {
+        segment_bytes: config.segment_bytes,
+        group_bytes: config.group_bytes,
+        max_entry_bytes: config.max_entry_bytes,
+        queue_bytes: config.add_queue_bytes,
+        index_cache_bytes: config.index_cache_bytes as u64,
+        space: SpaceLimits {
+            read_only_at: share(config.disk_read_only_percent),
+            read_write_below: share(config.disk_read_write_percent),
+            recovery_until: share(config.disk_recovery_stop_percent),
+        },
+        rewrite_below: share(config.rewrite_live_percent),
+        on_fatal: Arc::new(move |poison| fatal.fatal(&poison.to_string())),
+        ..EngineConfig::new(lanes)
+    })
+}
+
+/// Step 2.
+pub(super) async fn write_pending(
+    mut scanned: Scanned,
+    cluster: ClusterId,
+    incarnation: Incarnation,
+) -> Result<Scanned, Ended> {
+    blocking(move || scanned.write_pending(cluster, incarnation).map(|()| scanned)).await?.map_err(fatal)
+}
+
+/// Step 4: the lanes run from here on.
+pub(super) async fn finish(scanned: Scanned, finish: FinishBoot) -> Result<Engine, Ended> {
+    blocking(move || scanned.finish(finish)).await?.map_err(fatal)
+}
+
+/// Sets or clears the durable limbo flag.
+pub(crate) async fn set_limbo(engine: &Engine, limbo: bool) -> Result<(), Ended> {
+    let engine = engine.clone();
+    blocking(move || engine.set_limbo(limbo)).await?.map_err(|e| Ended::Fatal(e.to_string()))
+}
+
+async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<T, Ended> {
+    spawn_blocking(f).await.map_err(|e| Ended::Fatal(format!("a task of the boot ended early: {e}")))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
+fn fatal(e: OpenError) -> Ended {
+    let code = if matches!(e, OpenError::OtherCluster { .. }) {
+        ErrorCode::WrongCluster
+    } else {
+        ErrorCode::Internal
+    };
+    Ended::Fatal(format!("cannot open the disks: {e} ({code})"))
+}

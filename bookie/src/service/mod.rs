@@ -1,0 +1,14 @@
+//! The gRPC services, one call per file.
+
+mod add;
+mod control;
+mod fence;
+mod info;
+mod lac;
+mod list;
+mod read;
+mod recovery_add;
+mod sink;
+
+pub(crate) use add::AddService as DataService;
+pub(crate) use control::ControlService;
