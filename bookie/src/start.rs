@@ -29,15 +29,25 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// A bookie that runs.
 #[derive(Clone, Debug)]
 pub struct BookieHandle {
-    /// Where its gRPC server listens.
-    pub addr: SocketAddr,
-    /// Its uuid: of its cookies, or drawn just now when its disks were empty.
-    pub id: BookieId,
+    addr: SocketAddr,
+    id: BookieId,
     stop: CancellationToken,
     stopped: CancellationToken,
 }
 
 impl BookieHandle {
+    /// Where its gRPC server listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Its uuid: of its cookies, or drawn just now when its disks were empty.
+    #[must_use]
+    pub fn id(&self) -> BookieId {
+        self.id
+    }
+
     /// Stops it in order: takes nothing new, answers what it accepted, announces the restart (R28), closes its session and
     /// its disks. Returns when all is done; a second call waits for the same end.
     pub async fn stop(&self) {
@@ -55,8 +65,8 @@ impl BookieHandle {
 /// [`BookieError`]: a configuration that cannot work, an address in use, disks that are locked, foreign or unreadable.
 pub async fn start(
     config: BookieConfig,
-    supervisor: Supervisor,
-    metrics: Metrics,
+    supervisor: &Supervisor,
+    metrics: &Metrics,
 ) -> Result<BookieHandle, BookieError> {
     config.check()?;
     let counters = Counters::default();
