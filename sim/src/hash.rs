@@ -52,7 +52,8 @@ impl Hasher for Print {
 
     fn write_u64(&mut self, v: u64) {
         self.a = fold(self.a ^ v, 0x9fb2_1c65_1e98_df25).wrapping_add(self.b.rotate_left(17));
-        self.b = fold(self.b ^ v.rotate_left(32), 0xd6e8_feb8_6659_fd93).wrapping_add(v ^ 0x5851_f42d_4c95_7f2d);
+        self.b =
+            fold(self.b ^ v.rotate_left(32), 0xd6e8_feb8_6659_fd93).wrapping_add(v ^ 0x5851_f42d_4c95_7f2d);
     }
 
     fn write_u8(&mut self, v: u8) {

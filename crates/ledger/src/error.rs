@@ -1,6 +1,6 @@
 //! Errors of the handles.
 
-use tidemill_types::{EntryError, EntryId, ErrorCode, LedgerId, LedgerState};
+use tidemill_types::{EntryError, EntryId, ErrorCode, LedgerId};
 
 use crate::MetaError;
 
@@ -94,14 +94,9 @@ pub enum RecoverError {
         /// The entry.
         entry: EntryId,
     },
-    /// The record is not in a state that recovery can start from.
-    #[error("ledger {ledger} cannot be recovered while it is {state:?}")]
-    State {
-        /// The ledger.
-        ledger: LedgerId,
-        /// The state.
-        state: LedgerState,
-    },
+    /// The record has no usable fragment.
+    #[error("the record of ledger {0} breaks its own rules")]
+    BadRecord(LedgerId),
     /// The quorum.
     #[error(transparent)]
     Meta(#[from] MetaError),

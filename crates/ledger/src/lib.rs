@@ -6,10 +6,11 @@ pub mod core;
 mod driver;
 mod error;
 mod meta;
+pub mod transport;
 
 pub use driver::{
-    AppendHandle, CloseTicket, EntryHead, LedgerClient, LedgerConfig, LedgerReader, LedgerWriter,
-    PendingEntry, Recovered, RecoveredEnd, WriterEvent,
+    AppendHandle, CloseTicket, Closed, CommitError, EntryHead, LedgerClient, LedgerConfig, LedgerReader,
+    LedgerWriter, PendingEntry, Recovered, RecoveredEnd, WriterEvent,
 };
 pub use error::{AppendError, AppendRefused, BarrierError, CloseError, ReadError, RecoverError};
 pub use meta::{BookieInfo, BookieTable, LedgerMeta, MetaError};

@@ -62,7 +62,12 @@ fn main() {
             (None, true) => "holds".to_owned(),
             (None, false) => "cut, no violation".to_owned(),
         };
-        println!("{name}: {verdict}, {} states, depth {}, {:.1} s", f.states, f.depth, start.elapsed().as_secs_f64());
+        println!(
+            "{name}: {verdict}, {} states, depth {}, {:.1} s",
+            f.states,
+            f.depth,
+            start.elapsed().as_secs_f64()
+        );
         for (n, step) in f.violation.map(|v| v.1).unwrap_or_default().iter().enumerate() {
             println!("  {:2}. {step}", n + 1);
         }

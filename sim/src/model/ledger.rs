@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use tidemill_ledger::core::{recovery::RecoveryCore, writer::WriterCore};
 use tidemill_types::{
-    BookieId, EntryId, Epoch, Fragment, FragmentSeq, LedgerId, LedgerRecord, LedgerState, MemberId, PartitionId,
-    TopicId, Version,
+    BookieId, EntryId, Epoch, Fragment, FragmentSeq, LedgerId, LedgerRecord, LedgerState, MemberId,
+    PartitionId, TopicId, Version,
 };
 
 use super::{
@@ -225,11 +225,15 @@ impl Model for Ledger {
         }
         for e in 0..=end.0 {
             if copies(EntryId(e)) < usize::from(r.ack_quorum) {
-                return Some(format!("A: entry {e} of the closed ledger is on {} bookies", copies(EntryId(e))));
+                return Some(format!(
+                    "A: entry {e} of the closed ledger is on {} bookies",
+                    copies(EntryId(e))
+                ));
             }
         }
         let lac = s.bookies.iter().map(|b| b.lac).max().unwrap_or(EntryId::NONE);
-        (self.0.check_lac && lac > end).then(|| format!("D: a bookie's LAC is {lac}, the ledger is closed at {end}"))
+        (self.0.check_lac && lac > end)
+            .then(|| format!("D: a bookie's LAC is {lac}, the ledger is closed at {end}"))
     }
 
     fn describe(&self, s: &State, a: Action) -> String {
@@ -254,14 +258,20 @@ impl Model for Ledger {
 fn describe_msg(m: &Msg) -> String {
     match m {
         Msg::Add { bookie, index, attempt, entry } => {
-            format!("add {} to bookie {bookie} (index {index}, attempt {})", entry.header().entry, attempt.seq)
+            format!(
+                "add {} to bookie {bookie} (index {index}, attempt {})",
+                entry.header().entry,
+                attempt.seq
+            )
         }
         Msg::Added { bookie, index, attempt, entry, ok } => {
             let what = if *ok { "ack" } else { "fenced" };
             format!("{what} of {entry} from bookie {bookie} (index {index}, attempt {})", attempt.seq)
         }
         Msg::Fence { r, bookie, .. } => format!("fence of recoverer {r} to bookie {bookie}"),
-        Msg::Fenced { r, index, lac } => format!("fence confirmed to recoverer {r} by index {index}, LAC {lac}"),
+        Msg::Fenced { r, index, lac } => {
+            format!("fence confirmed to recoverer {r} by index {index}, LAC {lac}")
+        }
         Msg::Read { r, bookie, entry, fence, .. } => {
             format!("read {entry} of recoverer {r} to bookie {bookie}, fence {fence}")
         }
@@ -272,7 +282,9 @@ fn describe_msg(m: &Msg) -> String {
         Msg::Write { r, bookie, entry, .. } => {
             format!("write-back of {} by recoverer {r} to bookie {bookie}", entry.header().entry)
         }
-        Msg::Written { r, index, entry, .. } => format!("write-back ack of {entry} to recoverer {r}, index {index}"),
+        Msg::Written { r, index, entry, .. } => {
+            format!("write-back ack of {entry} to recoverer {r}, index {index}")
+        }
         Msg::Change { change, detached } => format!(
             "ensemble change from {} to {:?} (version {}{})",
             change.first_entry,

@@ -23,11 +23,7 @@ fn version(r: &LedgerRecord, named: Version) -> Result<(), Rejection> {
 }
 
 fn state(r: &LedgerRecord, wanted: LedgerState) -> Result<(), Rejection> {
-    if r.state == wanted {
-        Ok(())
-    } else {
-        Err(Rejection::LedgerState { ledger: r.id, state: r.state })
-    }
+    if r.state == wanted { Ok(()) } else { Err(Rejection::LedgerState { ledger: r.id, state: r.state }) }
 }
 
 /// `StartRecovery`.
@@ -69,7 +65,11 @@ fn store(r: &mut LedgerRecord, first_entry: EntryId, ensemble: Vec<tidemill_type
 ///
 /// # Errors
 /// As the quorum's.
-pub fn store_fragments(r: &mut LedgerRecord, named: Version, fragments: &[Fragment]) -> Result<(), Rejection> {
+pub fn store_fragments(
+    r: &mut LedgerRecord,
+    named: Version,
+    fragments: &[Fragment],
+) -> Result<(), Rejection> {
     state(r, LedgerState::InRecovery)?;
     version(r, named)?;
     r.fragments = fragments.to_vec();

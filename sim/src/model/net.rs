@@ -135,13 +135,17 @@ impl Msg {
     pub fn print(&self) -> u128 {
         let crc = |e: &Entry| (e.header().entry, e.header().head_crc);
         match self {
-            Self::Add { bookie, index, attempt, entry } => Print::of(&(0u8, bookie, index, attempt, crc(entry))),
+            Self::Add { bookie, index, attempt, entry } => {
+                Print::of(&(0u8, bookie, index, attempt, crc(entry)))
+            }
             Self::Added { bookie, index, attempt, entry, ok } => {
                 Print::of(&(1u8, bookie, index, attempt, entry, ok))
             }
             Self::Fence { r, bookie, index } => Print::of(&(2u8, r, bookie, index)),
             Self::Fenced { r, index, lac } => Print::of(&(3u8, r, index, lac)),
-            Self::Read { r, bookie, index, entry, fence } => Print::of(&(4u8, r, bookie, index, entry, fence)),
+            Self::Read { r, bookie, index, entry, fence } => {
+                Print::of(&(4u8, r, bookie, index, entry, fence))
+            }
             Self::Data { r, index, entry, found } => {
                 Print::of(&(5u8, r, index, entry, found.as_ref().map(crc)))
             }
@@ -153,7 +157,9 @@ impl Msg {
                 Print::of(&(8u8, detached, c.version, c.first_entry, &c.ensemble))
             }
             Self::WriterClose { close: c, detached } => Print::of(&(9u8, detached, c.version, c.last_entry)),
-            Self::RecoverClose { r, close: c } => Print::of(&(10u8, r, c.version, c.last_entry, &c.fragments)),
+            Self::RecoverClose { r, close: c } => {
+                Print::of(&(10u8, r, c.version, c.last_entry, &c.fragments))
+            }
         }
     }
 }

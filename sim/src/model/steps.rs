@@ -1,6 +1,5 @@
 //! The steps: what each of them does to cores, bookies, metadata and messages.
 
-
 use tidemill_ledger::core::{
     AddAnswer, FenceAnswer, MetaOutcome, Negative, ReadAnswer, Unknown, recovery, writer,
 };
@@ -100,7 +99,8 @@ pub(super) fn apply(scope: &Scope, s: &State, a: Action) -> State {
         }
         Action::Replace(i) => {
             let in_use: Vec<BookieId> = s.writer.core.unacknowledged().map(|(b, _)| b).collect();
-            let spares: Vec<BookieId> = (0..scope.bookies).map(uuid).filter(|b| !in_use.contains(b)).collect();
+            let spares: Vec<BookieId> =
+                (0..scope.bookies).map(uuid).filter(|b| !in_use.contains(b)).collect();
             let failed = in_use.get(usize::from(i)).copied().into_iter().collect::<Vec<_>>();
             writer_step(scope, &mut s, writer::Input::Replace { failed: &failed, spares: &spares });
             s.writer.edit(|w| w.changes_left -= 1);
@@ -191,7 +191,9 @@ fn writer_outputs(scope: &Scope, s: &mut State, out: Vec<writer::Output>) {
             writer::Output::Send { index, bookie, attempt, entry } => {
                 s.net.send(Msg::Add { bookie: number(bookie), index, attempt, entry });
             }
-            writer::Output::Acknowledged { lac } => s.writer.edit(|w: &mut Writer| w.acked = w.acked.max(lac)),
+            writer::Output::Acknowledged { lac } => {
+                s.writer.edit(|w: &mut Writer| w.acked = w.acked.max(lac))
+            }
             writer::Output::MembersChanged => {
                 let members: Vec<BookieId> = s.writer.core.unacknowledged().map(|(b, _)| b).collect();
                 for b in members {
@@ -204,8 +206,7 @@ fn writer_outputs(scope: &Scope, s: &mut State, out: Vec<writer::Output>) {
                 let record = s.meta.record.clone();
                 writer_step(scope, s, writer::Input::Record(Some(record)));
             }
-            writer::Output::CloseReady
-            | writer::Output::CloseSettled(writer::CloseState::SendAgain) => {
+            writer::Output::CloseReady | writer::Output::CloseSettled(writer::CloseState::SendAgain) => {
                 if let Some(close) = s.writer.edit(|w| w.core.close_command()) {
                     s.net.send(Msg::WriterClose { close, detached: false });
                 }
@@ -246,8 +247,7 @@ fn recoverer_outputs(scope: &Scope, s: &mut State, r: u8, out: Vec<recovery::Out
                 recoverer_step(scope, s, r, recovery::Input::Record(Some(record)));
             }
             O::StartRecovery(version) => {
-                let outcome =
-                    command(&mut s.meta, |rec| meta::start_recovery(rec, version));
+                let outcome = command(&mut s.meta, |rec| meta::start_recovery(rec, version));
                 recoverer_step(scope, s, r, recovery::Input::Started(outcome));
             }
             O::Fence { index, bookie } => s.net.send(Msg::Fence { r, bookie: number(bookie), index }),
@@ -257,7 +257,9 @@ fn recoverer_outputs(scope: &Scope, s: &mut State, r: u8, out: Vec<recovery::Out
             O::WriteBack { index, bookie, attempt, entry } => {
                 s.net.send(Msg::Write { r, bookie: number(bookie), index, attempt, entry });
             }
-            O::NeedSpare { index, attempt, ensemble, .. } => need_spare(scope, s, r, index, attempt, &ensemble),
+            O::NeedSpare { index, attempt, ensemble, .. } => {
+                need_spare(scope, s, r, index, attempt, &ensemble)
+            }
             O::LocalChange(fragments) if !scope.rules.local_changes => {
                 // M5: stored at once, conditional on the version that this recoverer knows.
                 let known = s.recoverers.get(usize::from(r)).and_then(|r| r.version);
@@ -433,8 +435,7 @@ fn deliver(scope: &Scope, s: &mut State, m: Msg) {
             }
         }
         Msg::Data { r, index, entry, found } => {
-            let answer =
-                found.map_or(ReadAnswer::Negative(Negative::NoSuchEntry), ReadAnswer::Found);
+            let answer = found.map_or(ReadAnswer::Negative(Negative::NoSuchEntry), ReadAnswer::Found);
             recoverer_step(scope, s, r, recovery::Input::Read { index, entry, answer });
         }
         Msg::Write { r, bookie, index, attempt, entry } => {
@@ -465,4 +466,3 @@ fn deliver(scope: &Scope, s: &mut State, m: Msg) {
         }
     }
 }
-

@@ -40,6 +40,8 @@ pub enum Input {
     Overloaded(Duration),
     /// It refused a plain add for want of room.
     ReadOnly,
+    /// It took a plain add.
+    Accepted,
     /// What the quorum says; `None`: it does not know the uuid any more.
     Member {
         /// State of the uuid.
@@ -134,6 +136,7 @@ impl Health {
             }
             Input::Overloaded(delay) => self.overloaded_until = Some(now + delay),
             Input::ReadOnly => self.read_only = true,
+            Input::Accepted => self.read_only = false,
             Input::Member { state, restarting } => {
                 if state == Some(BookieState::Rw) && self.state == Some(BookieState::Ro) {
                     self.read_only = false;

@@ -2,13 +2,18 @@
 
 mod client;
 mod close;
+mod commands;
+mod fences;
 mod handle;
+mod judge;
+mod link;
 mod read;
 mod recover;
+mod shared;
 mod writer;
 
 pub use client::{LedgerClient, LedgerConfig};
-pub use close::CloseTicket;
+pub use close::{CloseTicket, Closed, CommitError};
 pub use handle::AppendHandle;
 pub use read::{EntryHead, LedgerReader};
 pub use recover::{Recovered, RecoveredEnd};

@@ -63,6 +63,16 @@ impl RecoveryCore {
         }
     }
 
+    /// M4 only: undecided reads follow the new bookie.
+    pub(super) fn ask_again(&mut self, index: usize, bookie: BookieId, out: &mut Vec<Output>) {
+        let fence = self.rules.fence_reads;
+        for (entry, op) in (self.reading.next.0..).map(EntryId).zip(&mut self.reading.ops) {
+            op.negative &= !bit(index);
+            op.unknown &= !bit(index);
+            out.push(Output::Read { index: index_u8(index), bookie, entry, fence });
+        }
+    }
+
     /// R7: the frozen fragments, never the recoverer's own ensemble.
     fn read_set(&self, entry: EntryId) -> Vec<BookieId> {
         if !self.rules.frozen_reads {

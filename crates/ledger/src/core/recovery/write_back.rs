@@ -182,6 +182,9 @@ impl RecoveryCore {
             _ => self.writing.fragments.push(Fragment { first_entry: first, ensemble, under: Vec::new() }),
         }
         out.push(Output::LocalChange(self.writing.fragments.clone()));
+        if !self.rules.frozen_reads {
+            self.ask_again(i, spare.bookie, out); // M4
+        }
         let b = bit(i);
         let mut again = Vec::new();
         for op in &mut self.writing.ops {

@@ -194,6 +194,20 @@ impl WriterCore {
         }
     }
 
+    /// The command that [`WriterCore::close_command`] made was not sent after all.
+    pub fn close_not_sent(&mut self) {
+        if let Phase::Closing(c) = &mut self.phase {
+            c.sent = c.unknown;
+        }
+    }
+
+    /// The caller knows that its close committed.
+    pub fn set_closed(&mut self) {
+        if let Phase::Closing(c) = &self.phase {
+            self.phase = Phase::Closed(c.end);
+        }
+    }
+
     /// The caller learned that the ledger is in recovery or has another end.
     pub fn set_fenced(&mut self, out: &mut Vec<Output>) {
         self.stop(out);
