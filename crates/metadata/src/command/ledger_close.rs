@@ -1,9 +1,10 @@
 //! The closing half of `Close`, `Roll` and `TakeOver`, and `Close` alone.
 
 use tidemill_types::meta::{CloseLedger, Rejection, Reply};
-use tidemill_types::{EntryId, Epoch, Fragment, LedgerRecord, LedgerState, SessionId};
+use tidemill_types::{EntryId, Epoch, Fragment, LedgerRecord, LedgerState, Offset, SessionId};
 
 use super::fragments::{add_under, check_distinct, check_under, clip_under};
+use super::link::end_of;
 use crate::State;
 use crate::limits::MAX_FRAGMENTS;
 use crate::reject::{conflict, invalid};
@@ -78,6 +79,10 @@ impl State {
             return Err(Rejection::VersionMismatch { current: l.version });
         }
         check_end(close)?;
+        // An end that no successor could be linked behind must not get into the record.
+        let chain = self.partition(l.partition).map_or(&[][..], |p| &p.chain);
+        let base = chain.iter().find(|e| e.ledger == l.id).map_or(Offset(0), |e| e.base_offset);
+        end_of(base, close.records)?;
         let Some(last) = l.last_fragment() else {
             return Err(conflict("the ledger has no fragment"));
         };

@@ -9,7 +9,7 @@ use crate::limits::MAX_CHAIN;
 use crate::reject::{conflict, invalid};
 
 /// Offset behind `records` records from `base` on.
-fn end_of(base: Offset, records: u64) -> Result<Offset, Rejection> {
+pub(crate) fn end_of(base: Offset, records: u64) -> Result<Offset, Rejection> {
     base.0
         .checked_add_unsigned(records)
         .map(Offset)

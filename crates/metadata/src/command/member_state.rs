@@ -43,6 +43,10 @@ impl State {
     fn check_bookie_state(&self, sender: SessionId, m: &Member, to: BookieState) -> Result<(), Rejection> {
         use BookieState::{Draining, Limbo, Lost, Retired, Ro, Rw};
         match (m.state, to) {
+            // A bookie says how full its disks are; it does not undo what others wish.
+            (Draining, Rw) if m.session == Some(sender) => {
+                Err(conflict("a bookie does not end its own draining"))
+            }
             (Rw, Ro) | (Ro | Draining, Rw) | (Ro, Draining) => Ok(()),
             (Rw, Draining) => self.check_enough_writable_without(m),
             (Limbo, Rw) => self.check_out_of_limbo(sender, m),

@@ -71,6 +71,9 @@ impl State {
                 return Err(format!("member {} and its session differ", m.id));
             }
         }
+        if let Some((id, _)) = self.sessions.iter().find(|(_, s)| !s.is_consistent()) {
+            return Err(format!("the replies kept for session {id} contradict each other"));
+        }
         let known = by_member.keys().all(|m| self.members.contains(m));
         known.then_some(()).ok_or_else(|| "a session of no member".into())
     }

@@ -39,6 +39,12 @@ impl Session {
         Self { member, role, forgotten: None, replies: BTreeMap::new(), reply_bytes: 0 }
     }
 
+    /// Whether the sum agrees with what is kept.
+    pub(crate) fn is_consistent(&self) -> bool {
+        self.reply_bytes == self.replies.values().map(|r| r.len() as u64).sum::<u64>()
+            && self.replies.first_key_value().is_none_or(|(first, _)| Some(*first) > self.forgotten)
+    }
+
     pub(crate) fn look_up(&self, request: RequestId) -> Known {
         if let Some(bytes) = self.replies.get(&request) {
             // A result that cannot be read again is as good as forgotten: it must not run a second time.

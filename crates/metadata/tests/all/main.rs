@@ -1,0 +1,17 @@
+//! The state machine from outside: every command with every precondition, random sequences, golden bytes.
+
+mod boot;
+mod chain;
+mod close;
+mod golden;
+mod harness;
+mod ledgers;
+mod members;
+mod ownership;
+mod queries;
+mod random;
+mod repair;
+mod sessions;
+mod size;
+mod snapshot;
+mod topics;
