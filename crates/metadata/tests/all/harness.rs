@@ -56,6 +56,9 @@ pub(crate) fn member_spec(n: u32, role: MemberRole, incarnation: u64) -> MemberS
     }
 }
 
+/// Records, ledgers, sessions, single values.
+type Content = (Vec<Change>, Vec<LedgerRecord>, Vec<(SessionId, MemberId)>, Vec<u64>);
+
 pub(crate) struct Cluster {
     pub(crate) state: State,
     pub(crate) revision: u64,
@@ -95,7 +98,7 @@ impl Cluster {
     }
 
     /// All that a rejected command must leave alone.
-    fn content(&self) -> (Vec<Change>, Vec<LedgerRecord>, Vec<(SessionId, MemberId)>, Vec<u64>) {
+    fn content(&self) -> Content {
         let v = self.state.view();
         let changes = (v.members.into_iter().map(Change::Member))
             .chain(v.topics.into_iter().map(Change::Topic))

@@ -1,5 +1,7 @@
 //! The state machine from outside: every command with every precondition, random sequences, golden bytes.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, outside of test functions")]
+
 mod boot;
 mod chain;
 mod close;

@@ -55,7 +55,8 @@ impl Drawer<'_> {
     /// Mostly the partition's youngest ledger: the one that was created ahead.
     fn ahead(&self, id: PartitionId) -> LedgerId {
         let all: Vec<_> = self.state.ledgers().filter(|l| l.partition == id).map(|l| l.id).collect();
-        if self.n[2] % 5 == 0 { pick(&all, self.n[3]) } else { all.last().copied() }.unwrap_or(LedgerId(1))
+        if self.n[2].is_multiple_of(5) { pick(&all, self.n[3]) } else { all.last().copied() }
+            .unwrap_or(LedgerId(1))
     }
 
     fn last(&self, id: PartitionId) -> Option<(LedgerRecord, i64)> {
@@ -68,10 +69,10 @@ impl Drawer<'_> {
         let last = start - 1 + i64::from(self.n[4] % 4);
         let records = if last < 0 { 0 } else { u64::from(self.n[5] % 3) };
         let mut close = closing(l.id, Version(near(l.version.0, self.n[3])), last, records);
-        if self.n[5] % 4 == 0 && last >= 0 {
+        if self.n[5].is_multiple_of(4) && last >= 0 {
             close.under = vec![EntryRange { first: EntryId(last / 2), last: EntryId(last) }];
         }
-        if self.n[2] % 3 == 0 && l.state == LedgerState::InRecovery {
+        if self.n[2].is_multiple_of(3) && l.state == LedgerState::InRecovery {
             close.fragments = l.fragments.clone();
             let new = member(u32::from(self.n[1] % 6) + 1);
             if let Some(f) = close.fragments.last_mut()
@@ -102,12 +103,12 @@ fn boot_or_open(d: &Drawer<'_>) -> Command {
     }
     let known = d.state.member(member(n));
     match known.and_then(|m| m.pending_incarnation) {
-        Some(pending) if d.n[1] % 3 > 0 => {
+        Some(pending) if !d.n[1].is_multiple_of(3) => {
             Command::OpenSession(member_spec(n, MemberRole::Bookie, pending.0))
         }
         _ => {
             let last = known.map(|m| m.incarnation.0).filter(|i| *i > 0);
-            let found_loss = d.n[2] % 5 == 0;
+            let found_loss = d.n[2].is_multiple_of(5);
             Command::BookieBoot(BookieSpec {
                 found_loss,
                 ..boot_spec(n, last, 1_000 + u64::from(d.n[3]) * 256 + u64::from(d.n[4]))
@@ -121,14 +122,14 @@ fn member_state(d: &Drawer<'_>) -> Command {
     let all: Vec<_> = d.state.members().map(|m| m.id).collect();
     let state = [Rw, Rw, Rw, Ro, Draining, Lost, Retired, Limbo][usize::from(d.n[1] % 8)];
     let member = pick(&all, d.n[0]).unwrap_or(member(1));
-    Command::SetMemberState { member, state, restarting: d.n[2] % 2 == 0 }
+    Command::SetMemberState { member, state, restarting: d.n[2].is_multiple_of(2) }
 }
 
 fn repair(d: &Drawer<'_>) -> Option<Command> {
     let l = d.ledger()?;
     let version = Version(near(l.version.0, d.n[1]));
     Some(match &l.repair {
-        None if d.n[2] % 4 == 0 => Command::MarkChecked { ledger: l.id, version },
+        None if d.n[2].is_multiple_of(4) => Command::MarkChecked { ledger: l.id, version },
         None => {
             let target = member(u32::from(d.n[3] % 6) + 1);
             let limbo_count = d.state.member(target).map_or(0, |m| m.limbo_count);
@@ -155,26 +156,26 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
     let sessions: Vec<_> = state.sessions().map(|(s, _)| s).collect();
     let any = pick(&sessions, n[5]).unwrap_or(SessionId(1));
     let owner = match state.partition(id).and_then(|p| p.owner) {
-        Some(o) if n[5] % 12 > 0 => o.session,
+        Some(o) if !n[5].is_multiple_of(12) => o.session,
         _ => any,
     };
     let quorum = SessionId::NONE;
-    let broker = member(if n[1] % 2 == 0 { 11 } else { 12 });
+    let broker = member(if n[1].is_multiple_of(2) { 11 } else { 12 });
     Some(match kind % 24 {
         0 => (quorum, boot_or_open(&d)),
         1 => (quorum, member_state(&d)),
-        2 if n[1] % 4 == 0 => {
+        2 if n[1].is_multiple_of(4) => {
             let (session, member) = state.sessions().nth(usize::from(n[0]) % sessions.len().max(1))?;
             (quorum, Command::ExpireSession { session, member })
         }
         2 => (quorum, boot_or_open(&d)),
-        3 if n[1] % 8 == 0 => (any, Command::CloseSession),
-        3 => (quorum, Command::Tick { wall_ms: i64::from(n[0]) * 100, jump: n[1] % 4 == 0 }),
-        4 if n[1] % 6 == 0 => {
+        3 if n[1].is_multiple_of(8) => (any, Command::CloseSession),
+        3 => (quorum, Command::Tick { wall_ms: i64::from(n[0]) * 100, jump: n[1].is_multiple_of(4) }),
+        4 if n[1].is_multiple_of(6) => {
             let topics: Vec<_> = state.topics().map(|t| t.id).collect();
             (any, Command::DeleteTopic { topic: pick(&topics, n[0])? })
         }
-        4 if n[1] % 2 == 0 => {
+        4 if n[1].is_multiple_of(2) => {
             let topics: Vec<_> = state.topics().map(|t| t.id).collect();
             let partitions = Some(u32::from(n[2] % 4) + 1);
             (
@@ -213,7 +214,7 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
             let old = *ensemble.get(i)?;
             ensemble[i] = new;
             let first_entry = EntryId(f.first_entry.0 + i64::from(n[4] % 3));
-            let under = if n[4] % 2 == 0 && first_entry.0 > 0 {
+            let under = if n[4].is_multiple_of(2) && first_entry.0 > 0 {
                 vec![EntryRange { first: EntryId(0), last: first_entry.prev() }]
             } else {
                 Vec::new()
@@ -240,7 +241,7 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
             let (l, base) = d.last(id)?;
             let close = d.closing(&l);
             let link_ = link(d.ahead(id), d.base(Some((base, close.records))).0);
-            let append = (n[3] % 2 == 0).then_some(link_);
+            let append = (n[3].is_multiple_of(2)).then_some(link_);
             (owner, Command::TakeOver(vec![TakeOver { partition: id, epoch: d.epoch(id), close, append }]))
         }
         18 | 19 => {
@@ -251,7 +252,7 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
         }
         20 => {
             let close = d.closing(&d.ledger()?);
-            let epoch = (n[1] % 2 == 0).then(|| d.epoch(id));
+            let epoch = (n[1].is_multiple_of(2)).then(|| d.epoch(id));
             (owner, Command::Close { close, epoch })
         }
         21 => {
@@ -261,7 +262,7 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
             let append = link(d.ahead(id), base.0);
             (owner, Command::Append(Append { partition: id, epoch: d.epoch(id), prev, append }))
         }
-        22 if n[1] % 3 == 0 => {
+        22 if n[1].is_multiple_of(3) => {
             let l = d.ledger()?;
             (any, Command::RemoveLedger { ledger: l.id, version: l.version })
         }
