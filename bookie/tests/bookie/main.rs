@@ -1,0 +1,16 @@
+//! A bookie in this process, over gRPC on loopback, with real disks and the quorum's own state machine.
+
+mod adds;
+mod boot;
+mod broker;
+mod calls;
+mod fences;
+mod gc;
+mod limbo;
+mod quorum;
+mod sessions;
+mod shelf;
+mod space;
+mod stop;
+mod touch;
+mod wait;
