@@ -101,9 +101,10 @@ pub async fn start(
     let stopped = CancellationToken::new();
     let handle = BookieHandle { addr, id, stop: part.token().clone(), stopped: stopped.clone() };
     let life = Life { core, addr, switch, whole: supervisor.clone(), serving, server_task };
+    let done = stopped.drop_guard();
     supervisor.spawn("bookie", async move {
         life.run(scanned).await;
-        stopped.cancel();
+        drop(done);
     });
     Ok(handle)
 }

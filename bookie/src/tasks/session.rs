@@ -9,11 +9,12 @@ use super::patrol;
 use crate::{
     boot::{Booted, Ended, Quorum, open_session},
     shared::Core,
+    space,
 };
 
 /// Keeps a session until the bookie stops.
 pub(crate) async fn keep(core: Arc<Core>, client: MetaClient, booted: Booted) {
-    let Booted { serving, mut session, spec } = booted;
+    let Booted { serving, mut session, mut spec } = booted;
     let key = core.health_key("session");
     loop {
         match session.lost().await {
@@ -25,6 +26,8 @@ pub(crate) async fn keep(core: Arc<Core>, client: MetaClient, booted: Booted) {
             .health()
             .waits_for(&key, "the session with the metadata quorum expired; opening another one");
         let quorum = Quorum::new(&core, &client);
+        let info = serving.engine.info();
+        (spec.free_bytes, spec.read_only) = (space::free_bytes(&info), space::is_read_only(&info));
         // The same incarnation: the process is the same, and so are its disks.
         match open_session(&quorum, &serving.engine, &spec).await {
             Ok(again) => {

@@ -15,9 +15,9 @@ use uuid::Uuid;
 use crate::quorum::Quorum;
 
 /// Owner of every partition that it makes.
-pub struct Broker {
-    pub id: MemberId,
-    pub session: Session,
+pub(crate) struct Broker {
+    pub(crate) id: MemberId,
+    pub(crate) session: Session,
     quorum: Quorum,
     sup: Supervisor,
     _client: MetaClient,
@@ -25,7 +25,7 @@ pub struct Broker {
 
 impl Broker {
     /// Opens a session.
-    pub async fn start(quorum: &Quorum) -> Self {
+    pub(crate) async fn start(quorum: &Quorum) -> Self {
         let sup = Supervisor::new(Health::new());
         let client = MetaClient::connect(MetaClientConfig::new(vec![quorum.addr.to_string()]), &sup);
         let id = MemberId(Uuid::new_v4());
@@ -45,7 +45,7 @@ impl Broker {
     }
 
     /// A topic with one partition that this broker owns, in the epoch that it got.
-    pub async fn topic(&self, name: &str) -> (PartitionId, Epoch) {
+    pub(crate) async fn topic(&self, name: &str) -> (PartitionId, Epoch) {
         let name = TopicName::new(name).unwrap();
         let topic = self.session.create_topic(name, 1, TopicConfig::default()).await.unwrap().unwrap();
         let partition = PartitionId { topic: topic.id, index: 0 };
@@ -57,7 +57,7 @@ impl Broker {
     }
 
     /// A new ledger on these bookies.
-    pub async fn ledger(
+    pub(crate) async fn ledger(
         &self,
         (partition, epoch): (PartitionId, Epoch),
         ensemble: &[BookieId],
@@ -67,7 +67,7 @@ impl Broker {
     }
 
     /// Closes a ledger at this end.
-    pub async fn close(&self, ledger: LedgerId, last: i64) -> LedgerRecord {
+    pub(crate) async fn close(&self, ledger: LedgerId, last: i64) -> LedgerRecord {
         let version = self.quorum.look(|s| s.ledger(ledger).unwrap().version);
         let close = CloseLedger {
             ledger,
@@ -83,7 +83,7 @@ impl Broker {
     }
 
     /// Deletes a topic with its ledgers' records.
-    pub async fn delete(&self, topic: TopicId) {
+    pub(crate) async fn delete(&self, topic: TopicId) {
         self.session.delete_topic(topic).await.unwrap().unwrap();
     }
 }

@@ -15,23 +15,23 @@ use tonic::Streaming;
 use crate::{shelf::Bookie, wait::soon};
 
 /// An entry with this body.
-pub fn entry(ledger: LedgerId, id: i64, body: &[u8]) -> Bytes {
+pub(crate) fn entry(ledger: LedgerId, id: i64, body: &[u8]) -> Bytes {
     let e = Entry::encode(ledger, EntryId(id), EntryId(id - 1), 0, b"env", &[Bytes::copy_from_slice(body)]);
     e.unwrap().bytes().clone()
 }
 
 /// An open add stream.
-pub struct Adds {
+pub(crate) struct Adds {
     tx: mpsc::Sender<AddRequest>,
     rx: Streaming<AddResponse>,
     next: u64,
     /// Who answered.
-    pub hello: Identity,
+    pub(crate) hello: Identity,
 }
 
 impl Adds {
     /// Opens one, meaning `identity`.
-    pub async fn open(bookie: &Bookie, identity: Identity) -> Self {
+    pub(crate) async fn open(bookie: &Bookie, identity: Identity) -> Self {
         let (tx, out) = mpsc::channel(64);
         tx.send(AddRequest { hello: Some(identity), adds: vec![] }).await.unwrap();
         let mut rx = bookie.data.clone().add(ReceiverStream::new(out)).await.unwrap().into_inner();
@@ -40,12 +40,12 @@ impl Adds {
     }
 
     /// Opens one to the bookie that is there.
-    pub async fn to(bookie: &Bookie) -> Self {
+    pub(crate) async fn to(bookie: &Bookie) -> Self {
         Self::open(bookie, bookie.identity().await).await
     }
 
     /// Sends entries in one message; answers their request ids.
-    pub async fn send(&mut self, entries: Vec<(Bytes, bool)>) -> Vec<u64> {
+    pub(crate) async fn send(&mut self, entries: Vec<(Bytes, bool)>) -> Vec<u64> {
         let first = self.next;
         self.next += entries.len() as u64;
         let ids: Vec<u64> = (first..self.next).collect();
@@ -59,7 +59,7 @@ impl Adds {
     }
 
     /// Waits for the answers to these.
-    pub async fn answers(&mut self, ids: &[u64]) -> Vec<Code> {
+    pub(crate) async fn answers(&mut self, ids: &[u64]) -> Vec<Code> {
         let mut got = HashMap::new();
         while ids.iter().any(|i| !got.contains_key(i)) {
             let message = soon("acks", self.rx.message()).await.unwrap().expect("the stream goes on");
@@ -72,19 +72,19 @@ impl Adds {
     }
 
     /// One add of the ledger's writer.
-    pub async fn add(&mut self, ledger: LedgerId, id: i64, body: &[u8]) -> Code {
+    pub(crate) async fn add(&mut self, ledger: LedgerId, id: i64, body: &[u8]) -> Code {
         let ids = self.send(vec![(entry(ledger, id, body), false)]).await;
         self.answers(&ids).await[0]
     }
 
     /// One recovery add.
-    pub async fn recovery_add(&mut self, ledger: LedgerId, id: i64, body: &[u8]) -> Code {
+    pub(crate) async fn recovery_add(&mut self, ledger: LedgerId, id: i64, body: &[u8]) -> Code {
         let ids = self.send(vec![(entry(ledger, id, body), true)]).await;
         self.answers(&ids).await[0]
     }
 
     /// No further adds; what is left to come until the stream ends.
-    pub async fn rest(self) -> Vec<(u64, Code)> {
+    pub(crate) async fn rest(self) -> Vec<(u64, Code)> {
         let Self { tx, mut rx, .. } = self;
         let mut rest = Vec::new();
         while let Some(m) = soon("the end of the stream", rx.message()).await.unwrap() {
@@ -96,7 +96,7 @@ impl Adds {
 }
 
 /// A read with these fields.
-pub async fn read(bookie: &Bookie, request: ReadRequest) -> Vec<ReadResult> {
+pub(crate) async fn read(bookie: &Bookie, request: ReadRequest) -> Vec<ReadResult> {
     let request = ReadRequest { identity: Some(bookie.identity().await), ..request };
     let mut rx = bookie.data.clone().read(request).await.unwrap().into_inner();
     let mut all = Vec::new();
@@ -107,13 +107,13 @@ pub async fn read(bookie: &Bookie, request: ReadRequest) -> Vec<ReadResult> {
 }
 
 /// Codes of a plain read of this range.
-pub async fn read_codes(bookie: &Bookie, ledger: LedgerId, first: i64, last: i64) -> Vec<Code> {
+pub(crate) async fn read_codes(bookie: &Bookie, ledger: LedgerId, first: i64, last: i64) -> Vec<Code> {
     let request = ReadRequest { ledger: ledger.0, first, last, ..Default::default() };
     read(bookie, request).await.iter().map(ReadResult::code).collect()
 }
 
 /// Fences one ledger.
-pub async fn fence(bookie: &Bookie, ledger: LedgerId) -> (Code, i64) {
+pub(crate) async fn fence(bookie: &Bookie, ledger: LedgerId) -> (Code, i64) {
     let request = FenceRequest { identity: Some(bookie.identity().await), ledgers: vec![ledger.0] };
     let r =
         soon("a fence", bookie.control.clone().fence(request)).await.unwrap().into_inner().results.remove(0);
@@ -121,7 +121,7 @@ pub async fn fence(bookie: &Bookie, ledger: LedgerId) -> (Code, i64) {
 }
 
 /// Ids of the ledgers held.
-pub async fn held(bookie: &Bookie) -> Vec<u64> {
+pub(crate) async fn held(bookie: &Bookie) -> Vec<u64> {
     let request = ListLedgersRequest { identity: Some(bookie.identity().await), after: 0, limit: 10_000 };
     let r = bookie.control.clone().list_ledgers(request).await.unwrap().into_inner();
     assert_eq!(r.code(), Code::Ok);

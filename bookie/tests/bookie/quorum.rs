@@ -34,9 +34,9 @@ use uuid::Uuid;
 
 /// A quorum of one.
 #[derive(Clone)]
-pub struct Quorum {
-    pub addr: SocketAddr,
-    pub cluster: ClusterId,
+pub(crate) struct Quorum {
+    pub(crate) addr: SocketAddr,
+    pub(crate) cluster: ClusterId,
     inner: Arc<Inner>,
     _stop: Arc<DropGuard>,
 }
@@ -62,14 +62,14 @@ impl Inner {
 
 impl Quorum {
     /// Serves; initialised.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let q = Self::uninitialised().await;
         q.command(Command::Init { cluster: q.cluster }).unwrap();
         q
     }
 
     /// Serves without a cluster id.
-    pub async fn uninitialised() -> Self {
+    pub(crate) async fn uninitialised() -> Self {
         let listener = net::bind("quorum", "127.0.0.1:0".parse().unwrap()).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let inner = Arc::new(Inner {
@@ -91,37 +91,37 @@ impl Quorum {
     }
 
     /// A command of the quorum itself.
-    pub fn command(&self, command: Command) -> Result<Reply, Rejection> {
+    pub(crate) fn command(&self, command: Command) -> Result<Reply, Rejection> {
         self.inner.apply(&MetaRequest { session: SessionId::NONE, request: RequestId(0), command }).0
     }
 
     /// Looks into the state.
-    pub fn look<T>(&self, f: impl FnOnce(&State) -> T) -> T {
+    pub(crate) fn look<T>(&self, f: impl FnOnce(&State) -> T) -> T {
         f(&self.inner.state.lock())
     }
 
     /// Whether it answers.
-    pub fn reachable(&self, yes: bool) {
+    pub(crate) fn reachable(&self, yes: bool) {
         self.inner.reachable.store(yes, Ordering::SeqCst);
     }
 
     /// Listings come back empty.
-    pub fn lists_nothing(&self, yes: bool) {
+    pub(crate) fn lists_nothing(&self, yes: bool) {
         self.inner.lists_nothing.store(yes, Ordering::SeqCst);
     }
 
     /// Reads of single ledgers so far.
-    pub fn ledger_reads(&self) -> u64 {
+    pub(crate) fn ledger_reads(&self) -> u64 {
         self.inner.ledger_reads.load(Ordering::SeqCst)
     }
 
     /// Reads of single ledgers wait.
-    pub fn hold_ledger_reads(&self, yes: bool) {
+    pub(crate) fn hold_ledger_reads(&self, yes: bool) {
         self.inner.holds_ledger_reads.send_replace(yes);
     }
 
     /// Ends a member's session as the leader does when it was not renewed in time.
-    pub fn expire(&self, member: MemberId) {
+    pub(crate) fn expire(&self, member: MemberId) {
         let session = self.look(|s| s.member(member).and_then(|m| m.session)).unwrap();
         self.command(Command::ExpireSession { session, member }).unwrap();
     }

@@ -18,13 +18,13 @@ use tonic::transport::{Channel, Endpoint};
 use crate::{quorum::Quorum, wait::soon};
 
 /// Disks that outlive the bookies on them.
-pub struct Disks {
+pub(crate) struct Disks {
     root: TempDir,
-    pub dirs: Vec<PathBuf>,
+    pub(crate) dirs: Vec<PathBuf>,
 }
 
 impl Disks {
-    pub fn new(lanes: usize) -> Self {
+    pub(crate) fn new(lanes: usize) -> Self {
         let root = tempfile::tempdir().unwrap();
         let dirs: Vec<_> = (0..lanes).map(|i| root.path().join(format!("lane-{i}"))).collect();
         for d in &dirs {
@@ -34,18 +34,18 @@ impl Disks {
     }
 
     /// The disk of this lane is replaced by an empty one.
-    pub fn empty(&self, lane: usize) {
+    pub(crate) fn empty(&self, lane: usize) {
         std::fs::remove_dir_all(&self.dirs[lane]).unwrap();
         std::fs::create_dir(&self.dirs[lane]).unwrap();
     }
 
-    pub fn root(&self) -> &std::path::Path {
+    pub(crate) fn root(&self) -> &std::path::Path {
         self.root.path()
     }
 }
 
 /// A small configuration on these disks.
-pub fn config(quorum: &Quorum, disks: &Disks) -> BookieConfig {
+pub(crate) fn config(quorum: &Quorum, disks: &Disks) -> BookieConfig {
     BookieConfig {
         data_dirs: disks.dirs.clone(),
         listen: "127.0.0.1:0".parse().unwrap(),
@@ -62,17 +62,17 @@ pub fn config(quorum: &Quorum, disks: &Disks) -> BookieConfig {
 }
 
 /// A bookie that runs.
-pub struct Bookie {
-    pub handle: BookieHandle,
-    pub sup: Supervisor,
-    pub metrics: Metrics,
-    pub data: BookieDataClient<Channel>,
-    pub control: BookieControlClient<Channel>,
+pub(crate) struct Bookie {
+    pub(crate) handle: BookieHandle,
+    pub(crate) sup: Supervisor,
+    pub(crate) metrics: Metrics,
+    pub(crate) data: BookieDataClient<Channel>,
+    pub(crate) control: BookieControlClient<Channel>,
 }
 
 impl Bookie {
     /// Starts one; it may not serve yet.
-    pub async fn try_start(config: BookieConfig) -> Result<Self, BookieError> {
+    pub(crate) async fn try_start(config: BookieConfig) -> Result<Self, BookieError> {
         let sup = Supervisor::new(Health::new());
         let metrics = Metrics::new();
         let handle = tidemill_bookie::start(config, &sup, &metrics).await?;
@@ -84,14 +84,14 @@ impl Bookie {
     }
 
     /// Starts one and waits until it serves, limbo or not.
-    pub async fn start(config: BookieConfig) -> Self {
+    pub(crate) async fn start(config: BookieConfig) -> Self {
         let mut b = Self::try_start(config).await.unwrap();
         b.serves().await;
         b
     }
 
     /// Waits until it has finished its boot.
-    pub async fn serves(&mut self) {
+    pub(crate) async fn serves(&mut self) {
         crate::wait::until("the bookie serves", async || {
             assert_eq!(self.sup.fatal_reason(), None);
             (self.state().await != "starting").then_some(())
@@ -99,12 +99,12 @@ impl Bookie {
         .await;
     }
 
-    pub fn id(&self) -> BookieId {
+    pub(crate) fn id(&self) -> BookieId {
         self.handle.id()
     }
 
     /// Its identity as it tells it.
-    pub async fn identity(&self) -> Identity {
+    pub(crate) async fn identity(&self) -> Identity {
         self.control
             .clone()
             .get_info(GetInfoRequest { identity: None })
@@ -115,17 +115,17 @@ impl Bookie {
             .unwrap()
     }
 
-    pub async fn incarnation(&self) -> Incarnation {
+    pub(crate) async fn incarnation(&self) -> Incarnation {
         convert::parse_identity(&self.identity().await).unwrap().2
     }
 
     /// Its state as it tells it.
-    pub async fn state(&self) -> String {
+    pub(crate) async fn state(&self) -> String {
         self.control.clone().get_info(GetInfoRequest { identity: None }).await.unwrap().into_inner().state
     }
 
     /// A figure of its metrics page.
-    pub fn metric(&self, name: &str) -> f64 {
+    pub(crate) fn metric(&self, name: &str) -> f64 {
         let page = self.metrics.encode();
         let start = format!("tidemill_bookie_{name}{{");
         let line =
@@ -134,14 +134,14 @@ impl Bookie {
     }
 
     /// Stops it in order.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         soon("the bookie's end", self.handle.stop()).await;
         soon("the supervisor's end", self.sup.stop()).await;
         assert_eq!(self.sup.fatal_reason(), None);
     }
 
     /// Waits until it ended by itself and tells why.
-    pub async fn fatal(self) -> String {
+    pub(crate) async fn fatal(self) -> String {
         soon("a fatal reason", self.sup.token().cancelled()).await;
         soon("the supervisor's end", self.sup.stop()).await;
         self.sup.fatal_reason().unwrap()
