@@ -21,8 +21,9 @@ use crate::{
     shared::Core,
 };
 
-/// Room for what stands around the largest entry in a message.
-const MESSAGE_EXTRA: usize = 1 << 20;
+/// Room for what stands beside the largest entry in a message: others up to the length at which a message is closed, and
+/// the fields around them.
+const MESSAGE_EXTRA: usize = 2 << 20;
 /// Concurrent streams of one connection.
 const MAX_STREAMS: u32 = 10_000;
 /// A connection that does not end by itself when the bookie stops is cut after this time.

@@ -11,7 +11,7 @@ use tidemill_proto::{
     bookie::{Code, ReadRequest, ReadResponse, ReadResult},
     convert,
 };
-use tidemill_storage::{ReadMode, ReadOutcome};
+use tidemill_storage::{Engine, ReadMode, ReadOutcome};
 use tidemill_types::{EntryId, ErrorCode, LedgerId};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tonic::Status;
@@ -135,10 +135,14 @@ async fn run(core: &Core, serving: Arc<Serving>, plan: Plan, budgets: Budgets, t
         let want = left.min(MESSAGE_BYTES);
         // Room for what is expected; a larger entry is accounted for below.
         let Some(room) = budgets.read(want).await else { return };
-        let engine = serving.engine.clone();
-        let Ok(outcomes) = tokio::task::spawn_blocking(move || fill(&engine, plan, next, want)).await else {
-            return;
-        };
+        let mut outcomes = cached(&serving.engine, plan, next, want);
+        if outcomes.is_empty() {
+            let engine = serving.engine.clone();
+            match tokio::task::spawn_blocking(move || fill(&engine, plan, next, want)).await {
+                Ok(filled) => outcomes = filled,
+                Err(_) => return,
+            }
+        }
         let bytes: usize = outcomes.iter().map(|(_, o)| len(o)).sum();
         let permit = if bytes > want {
             // Given back first: two that wait for more while they hold some would wait for ever.
@@ -161,13 +165,28 @@ async fn run(core: &Core, serving: Arc<Serving>, plan: Plan, budgets: Budgets, t
     }
 }
 
+/// Answers that need no disk, such as the newest entries: no other thread is asked for them. Empty: the first one needs it.
+fn cached(engine: &Engine, plan: Plan, next: i64, want: usize) -> Vec<(EntryId, ReadOutcome)> {
+    let mut out = Vec::new();
+    let mut bytes = 0;
+    for entry in (next..=plan.last).take(MESSAGE_RESULTS) {
+        let Some(outcome) = engine.try_read_cached(plan.ledger, EntryId(entry), plan.mode) else { break };
+        // At least one entry goes, however large.
+        if !out.is_empty() && bytes + len(&outcome) > want {
+            break;
+        }
+        bytes += len(&outcome);
+        let negative = !matches!(outcome, ReadOutcome::Entry(_));
+        out.push((EntryId(entry), outcome));
+        if negative && !plan.fence {
+            break;
+        }
+    }
+    out
+}
+
 /// One message's worth of answers from `next` on.
-fn fill(
-    engine: &tidemill_storage::Engine,
-    plan: Plan,
-    next: i64,
-    want: usize,
-) -> Vec<(EntryId, ReadOutcome)> {
+fn fill(engine: &Engine, plan: Plan, next: i64, want: usize) -> Vec<(EntryId, ReadOutcome)> {
     let mut out = Vec::new();
     let mut next = next;
     let mut left = want;

@@ -1,4 +1,5 @@
 //! A bookie in this process, over gRPC on loopback, with real disks and the quorum's own state machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::float_cmp, reason = "a test")]
 
 mod adds;
 mod boot;
