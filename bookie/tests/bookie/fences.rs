@@ -1,6 +1,6 @@
 //! Fencing (R11, R25) and recovery adds.
 
-use tidemill_proto::bookie::{Code, FenceRequest, ReadRequest, RecoveryAddRequest};
+use tidemill_proto::bookie::{Code, FenceRequest, ReadRequest, ReadResult, RecoveryAddRequest};
 use tidemill_types::LedgerId;
 
 use crate::{
@@ -69,7 +69,7 @@ async fn a_ledger_that_the_bookie_never_saw_is_fenced_all_the_same() {
     assert_eq!(codes, [Code::Ok, Code::BadEntry]);
     assert_eq!(adds.add(c, 2, b"z").await, Code::Fenced);
     let request = ReadRequest { ledger: c.0, first: 0, last: 2, fence: true, ..Default::default() };
-    let codes: Vec<_> = read(&bookie, request).await.iter().map(|r| r.code()).collect();
+    let codes: Vec<_> = read(&bookie, request).await.iter().map(ReadResult::code).collect();
     assert_eq!(codes, [Code::NoSuchEntry, Code::Ok, Code::NoSuchEntry]);
 
     let too_many = FenceRequest { identity: Some(bookie.identity().await), ledgers: vec![1; 1001] };
@@ -90,7 +90,7 @@ async fn a_fenced_read_tells_of_every_add_that_was_accepted_before() {
         assert_eq!(adds.add(ledger, 0, b"first").await, Code::Ok);
         let ids = adds.send((1..40).map(|i| (entry(ledger, i, &[1; 5000]), false)).collect()).await;
         let request = ReadRequest { ledger: ledger.0, first: 0, last: 39, fence: true, ..Default::default() };
-        let seen: Vec<_> = read(&bookie, request).await.iter().map(|r| r.code()).collect();
+        let seen: Vec<_> = read(&bookie, request).await.iter().map(ReadResult::code).collect();
         let acked = adds.answers(&ids).await;
         for (i, code) in acked.iter().enumerate() {
             match code {

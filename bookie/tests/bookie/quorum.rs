@@ -163,7 +163,7 @@ impl Meta for Service {
         let request = decode_request(&r.request).map_err(|e| Status::invalid_argument(e.to_string()))?;
         let (result, revision) = self.0.apply(&request);
         let result = encode_result(&result).unwrap();
-        let outcome = Some(propose_response::Outcome::Result(result.into()));
+        let outcome = Some(propose_response::Outcome::Result(result));
         Ok(Response::new(ProposeResponse { outcome, revision }))
     }
 
@@ -185,7 +185,7 @@ impl Meta for Service {
             answer = Answer::Ledgers(Vec::new());
         }
         let answer = encode_answer(&answer).unwrap();
-        let outcome = Some(read_response::Outcome::Answer(answer.into()));
+        let outcome = Some(read_response::Outcome::Answer(answer));
         Ok(Response::new(ReadResponse { outcome, revision }))
     }
 

@@ -30,7 +30,7 @@ async fn read_only_refuses_plain_adds_and_the_quorum_hears_of_it() {
         let (quorum, id) = (quorum.clone(), bookie.id());
         async move {
             until("the state", async || (quorum.look(|s| s.member(id).unwrap().state) == want).then_some(()))
-                .await
+                .await;
         }
     };
     set_read_only(&bookie, true).await;
