@@ -68,7 +68,6 @@ impl Hasher for Print {
         self.write_u64(v as u64);
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half for a table's bucket")]
     fn finish(&self) -> u64 {
         (self.value() >> 64) as u64
     }

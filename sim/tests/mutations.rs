@@ -1,4 +1,12 @@
 //! Every rule that can be switched off: the checker has to find what it protects from (ledger protocol 1.9).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_possible_wrap,
+    reason = "a test"
+)]
 
 use tidemill_ledger::core::AttemptCheck;
 use tidemill_sim::{

@@ -192,7 +192,7 @@ fn writer_outputs(scope: &Scope, s: &mut State, out: Vec<writer::Output>) {
                 s.net.send(Msg::Add { bookie: number(bookie), index, attempt, entry });
             }
             writer::Output::Acknowledged { lac } => {
-                s.writer.edit(|w: &mut Writer| w.acked = w.acked.max(lac))
+                s.writer.edit(|w: &mut Writer| w.acked = w.acked.max(lac));
             }
             writer::Output::MembersChanged => {
                 let members: Vec<BookieId> = s.writer.core.unacknowledged().map(|(b, _)| b).collect();
@@ -258,7 +258,7 @@ fn recoverer_outputs(scope: &Scope, s: &mut State, r: u8, out: Vec<recovery::Out
                 s.net.send(Msg::Write { r, bookie: number(bookie), index, attempt, entry });
             }
             O::NeedSpare { index, attempt, ensemble, .. } => {
-                need_spare(scope, s, r, index, attempt, &ensemble)
+                need_spare(scope, s, r, index, attempt, &ensemble);
             }
             O::LocalChange(fragments) if !scope.rules.local_changes => {
                 // M5: stored at once, conditional on the version that this recoverer knows.

@@ -217,7 +217,7 @@ impl RecoveryCore {
                 self.on_written(index, attempt, entry, answer, out);
             }
             (Phase::Read, Input::Spare { index, attempt, spare }) => {
-                self.on_spare(index, attempt, spare, out)
+                self.on_spare(index, attempt, spare, out);
             }
             (Phase::Close, Input::Closed(o)) => self.on_closed(o, out),
             _ => {}
