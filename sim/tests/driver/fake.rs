@@ -438,7 +438,7 @@ pub(crate) struct Cluster {
     pub(crate) bookies: Vec<Arc<FakeBookie>>,
     pub(crate) meta: Arc<FakeMeta>,
     pub(crate) client: LedgerClient,
-    transport: Arc<FakeTransport>,
+    pub(crate) transport: Arc<FakeTransport>,
 }
 
 pub(crate) const CLUSTER: ClusterId = ClusterId(uuid::Uuid::from_u128(99));

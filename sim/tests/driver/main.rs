@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
     reason = "a test"
 )]
 
@@ -12,4 +13,5 @@ mod closing;
 mod fake;
 mod reading;
 mod recovering;
+mod wire;
 mod writing;

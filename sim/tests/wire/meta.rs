@@ -41,6 +41,7 @@ impl LedgerMeta for Meta {
     }
 
     fn propose(&self, command: Command) -> BoxFuture<'_, Result<Result<Reply, Rejection>, MetaError>> {
-        async move { self.broker.session.propose(command).await.map_err(|_| MetaError::OutcomeUnknown) }.boxed()
+        async move { self.broker.session.propose(command).await.map_err(|_| MetaError::OutcomeUnknown) }
+            .boxed()
     }
 }
