@@ -5,7 +5,7 @@ use tidemill_ledger::{
     LedgerWriter, WriterEvent,
     core::{AddAnswer, Unknown},
 };
-use tidemill_types::{BookieState, EntryId, Incarnation};
+use tidemill_types::{BookieState, EntryId, Incarnation, meta::Command};
 
 use super::fake::{Cluster, Fault};
 
@@ -72,9 +72,9 @@ async fn a_bookie_that_stays_away_is_replaced_and_what_it_lacks_is_noted() {
     assert_eq!(r.fragments[1].ensemble[1], c.bookies[3].id);
     append(&w, 2).await;
     until("the spare's copies", || c.bookies[3].holds(w.ledger()) == [5, 6]).await;
-    let t = w.begin_close().await.unwrap();
-    let close = t.close(0).unwrap();
-    let under: Vec<(i64, i64)> = close.under.iter().map(|r| (r.first.0, r.last.0)).collect();
+    let commands = c.meta.commands.lock().clone();
+    let Command::ChangeEnsemble(change) = &commands[0] else { panic!("{commands:?}") };
+    let under: Vec<(i64, i64)> = change.under.iter().map(|r| (r.first.0, r.last.0)).collect();
     assert_eq!(under, [(3, 4)]);
 }
 

@@ -34,7 +34,7 @@ pub struct LedgerConfig {
     pub unacked_cap: u64,
     /// Ensemble changes of one ledger before a roll is wanted instead.
     pub max_ensemble_changes: u32,
-    /// Wait before a read is sent to a second replica as well.
+    /// Least wait before a read is sent to a second replica as well; else the 95th percentile of what first answers took.
     pub speculative_read: Duration,
     /// Longest recovery of one ledger.
     pub recovery_timeout: Duration,

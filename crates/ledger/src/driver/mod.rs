@@ -8,6 +8,7 @@ mod handle;
 mod judge;
 mod link;
 mod read;
+mod read_times;
 mod recover;
 mod shared;
 mod writer;

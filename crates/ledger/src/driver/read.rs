@@ -11,7 +11,7 @@ use crate::{
     ReadError,
     core::{
         ReadAnswer, Unknown,
-        health::Verdict,
+        health::{Reason, Verdict},
         read::{Input, Output, ReadCore},
     },
     transport::{ReadItem, ReadSpec},
@@ -175,9 +175,9 @@ impl LedgerReader {
         let table = self.shared.table();
         out.sort_by_key(|b| {
             let known = table.get(*b).is_some_and(|i| i.live);
-            let well = matches!(
+            let well = !matches!(
                 self.shared.verdict(*b),
-                None | Some(Verdict::Healthy | Verdict::Overloaded(_) | Verdict::Change(_))
+                Some(Verdict::Away(_) | Verdict::Change(Reason::Away | Reason::OtherIdentity | Reason::Lost))
             );
             (!known, !well)
         });
@@ -202,6 +202,8 @@ impl LedgerReader {
         let mut out: Vec<Output<Vec<T>>> = Vec::new();
         let mut answers: Answers<T> = FuturesUnordered::new();
         core.start(&mut out);
+        let start = tokio::time::Instant::now();
+        let slow = self.shared.read_times.slow(self.shared.config.speculative_read);
         loop {
             for o in std::mem::take(&mut out) {
                 match o {
@@ -219,11 +221,14 @@ impl LedgerReader {
             if !out.is_empty() {
                 continue;
             }
-            let slow = self.shared.config.speculative_read;
             match tokio::time::timeout(slow, answers.next()).await {
-                Ok(Some((bookie, answer))) => core.step(Input::Answer { bookie, answer }, &mut out),
+                Ok(Some((bookie, answer))) => {
+                    self.shared.read_times.answered(start.elapsed());
+                    core.step(Input::Answer { bookie, answer }, &mut out);
+                }
                 Ok(None) => return Err(ReadError::Unknown { ledger, entry }),
                 Err(_) => {
+                    self.shared.read_times.answered(start.elapsed());
                     core.step(Input::Slow, &mut out);
                     // Everybody was asked: wait for whoever answers.
                     if out.is_empty()

@@ -11,7 +11,7 @@ use tidemill_types::{BookieId, LedgerId};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{LedgerConfig, fences::Fences, link::Link, writer::WriterShared};
+use super::{LedgerConfig, fences::Fences, link::Link, read_times::ReadTimes, writer::WriterShared};
 use crate::{
     BookieTable, LedgerMeta,
     core::health::{HealthConfig, Verdict},
@@ -30,6 +30,7 @@ pub(crate) struct Shared {
     /// Ends all tasks.
     pub(crate) stop: CancellationToken,
     pub(crate) fences: Fences,
+    pub(crate) read_times: ReadTimes,
     start: Instant,
 }
 
@@ -48,6 +49,7 @@ impl Shared {
             judge: Notify::new(),
             stop: CancellationToken::new(),
             fences: Fences::default(),
+            read_times: ReadTimes::default(),
             start: Instant::now(),
         })
     }

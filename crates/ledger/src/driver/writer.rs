@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     /// Links of the members with the bytes reported to them.
     links: Vec<(Arc<Link>, u64)>,
     roll_wanted: bool,
+    /// Reused, so that an append allocates nothing but its entry.
+    scratch: Vec<Output>,
 }
 
 pub(crate) struct WriterShared {
@@ -100,6 +102,7 @@ impl WriterShared {
                 settled: None,
                 links: Vec::new(),
                 roll_wanted: false,
+                scratch: Vec::new(),
             }),
             lac: watch::Sender::new(EntryId::NONE),
             on_ack: OnceLock::new(),
@@ -145,12 +148,12 @@ impl WriterShared {
 
     /// Runs `f` under the lock and does what the core wants.
     pub(crate) fn with<R>(self: &Arc<Self>, f: impl FnOnce(&mut Inner, &mut Vec<Output>) -> R) -> R {
-        let mut out = Vec::new();
         let mut after = After::default();
         let mut i = self.inner.lock();
+        let mut out = std::mem::take(&mut i.scratch);
         let r = f(&mut i, &mut out);
         let now = self.shared.now();
-        for o in out {
+        for o in out.drain(..) {
             match o {
                 Output::Send { index, bookie, attempt, entry } => {
                     if let Some((l, _)) = i.links.iter().find(|(l, _)| l.bookie == bookie) {
@@ -188,6 +191,9 @@ impl WriterShared {
                 | Output::ResendLater { .. }) => after.commands.push(o),
             }
         }
+        // A resend of a whole backlog is rare: its room is given back.
+        out.shrink_to(1024);
+        i.scratch = out;
         i.report();
         if after.lac.is_some() {
             // Under the lock, so that the LAC never steps back for whoever watches.

@@ -1,7 +1,7 @@
 //! 1.4: ensemble change.
 
 use tidemill_types::{
-    BookieId, EntryId, Fragment, LedgerRecord, LedgerState,
+    BookieId, EntryId, EntryRange, Fragment, LedgerRecord, LedgerState,
     meta::{EnsembleChange, Rejection},
 };
 
@@ -14,6 +14,8 @@ pub(super) struct Change {
     first_entry: EntryId,
     ensemble: Vec<BookieId>,
     replaced: Vec<(u8, BookieId)>,
+    /// What the command names as incomplete in the fragment before.
+    under: Vec<EntryRange>,
     /// The answer was a definite "not applied"; the re-read only tells what to do next.
     refused: bool,
 }
@@ -51,8 +53,8 @@ impl WriterCore {
                 m.leaving = true;
             }
         }
-        let change = Change { first_entry: self.lac.next(), ensemble, replaced, refused: false };
-        self.changes += 1;
+        let under = self.under_before(self.lac.next());
+        let change = Change { first_entry: self.lac.next(), ensemble, replaced, under, refused: false };
         self.phase = Phase::Changing(change.clone());
         if !self.rules.change_after_commit {
             self.use_ensemble(&change, out); // M7
@@ -67,13 +69,22 @@ impl WriterCore {
             first_entry: c.first_entry,
             ensemble: c.ensemble.clone(),
             replaced: c.replaced.clone(),
-            under: self.under.clip(self.last_start(), c.first_entry.prev()),
+            under: c.under.clone(),
         }
     }
 
-    /// First entry of the last fragment.
-    fn last_start(&self) -> EntryId {
-        self.record.last_fragment().map_or(EntryId::FIRST, |f| f.first_entry)
+    /// Entries of the last fragment below `end` that were given up, or that a leaving index lacks and will never get.
+    fn under_before(&self, end: EntryId) -> Vec<EntryRange> {
+        let start = self.record.last_fragment().map_or(EntryId::FIRST, |f| f.first_entry);
+        let leaving: Vec<u8> =
+            self.members.iter().enumerate().filter(|(_, m)| m.leaving).map(|(i, _)| bit(i)).collect();
+        let mut under = self.under.clone();
+        for (id, op) in (self.first.0..end.0).map(EntryId).zip(&self.ops) {
+            if leaving.iter().any(|b| op.misses(*b)) {
+                under.insert(id);
+            }
+        }
+        under.clip(start, end.prev())
     }
 
     pub(super) fn on_change_outcome(&mut self, outcome: MetaOutcome, out: &mut Vec<Output>) {
@@ -100,6 +111,7 @@ impl WriterCore {
             .last_fragment()
             .is_some_and(|f| f.first_entry == change.first_entry && f.ensemble == change.ensemble);
         if there {
+            self.changes += 1;
             self.record = record;
             if self.rules.change_after_commit {
                 self.use_ensemble(&change, out);
@@ -149,11 +161,6 @@ impl WriterCore {
             tidemill_types::FragmentSeq(self.record.fragment_seq.0 + 1)
         };
         let start = change.first_entry;
-        let mut reported = self.under.clone();
-        reported.remove(start, EntryId(i64::MAX));
-        for r in reported.clip(EntryId::FIRST, start.prev()) {
-            self.under.remove(r.first, r.last); // named by the command
-        }
         for (i, _) in &change.replaced {
             let i = usize::from(*i);
             let Some(bookie) = change.ensemble.get(i) else { continue };
@@ -175,6 +182,9 @@ impl WriterCore {
             }
             self.members[i] = Member { unacked, ..Member::new(*bookie, seq) };
             self.members[i].attempt = Attempt { seq, incarnation: tidemill_types::Incarnation(0) };
+        }
+        for r in &change.under {
+            self.under.remove(r.first, r.last); // stored with the change
         }
         out.push(Output::MembersChanged);
     }

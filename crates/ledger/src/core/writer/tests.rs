@@ -481,3 +481,58 @@ fn entries_leave_memory_when_all_copies_are_there() {
     assert_eq!(w.core.ops.len(), 1);
     assert_eq!(w.core.unacknowledged().map(|(_, u)| u).collect::<Vec<_>>(), [0, 0, 57]);
 }
+
+/// M31 with changes: what a replaced index lacks is named by its change when it lies in the last fragment, and by the close
+/// when it lies in an earlier one.
+#[test]
+fn what_replaced_indexes_lack_is_named_once() {
+    let range = |first, last| tidemill_types::EntryRange { first: EntryId(first), last: EntryId(last) };
+    let mut w = W::new();
+    for e in 0..2 {
+        w.add();
+        w.ack(0, e);
+        w.ack(1, e);
+    }
+    w.replace(2, 3); // index 2 lacks 0 and 1
+    let c = w.proposed();
+    assert_eq!(c.under, [range(0, 1)]);
+    w.commit(&c);
+    for e in 2..4 {
+        w.add();
+        w.ack(0, e);
+        w.ack(2, e);
+    }
+    w.replace(1, 4); // index 1 lacks 2 and 3
+    let c = w.proposed();
+    assert_eq!(c.under, [range(2, 3)]);
+    w.core.step(Input::ChangeOutcome(MetaOutcome::Unknown), &mut w.out);
+    let same = w.core.record().clone();
+    w.core.step(Input::Record(Some(same)), &mut w.out);
+    assert_eq!(w.proposed(), c);
+    w.commit(&c);
+    w.add();
+    w.ack(0, 4);
+    w.ack(1, 4);
+    w.core.begin_close(&mut w.out).unwrap();
+    assert_eq!(w.core.close_command().unwrap().under, [range(4, 4)]);
+}
+
+/// An entry of an earlier fragment that still waits for a member which is replaced later.
+#[test]
+fn a_gap_in_an_earlier_fragment_waits_for_the_close() {
+    let range = |first, last| tidemill_types::EntryRange { first: EntryId(first), last: EntryId(last) };
+    let mut w = W::new();
+    w.add();
+    w.ack(1, 0);
+    w.ack(2, 0); // index 0 is slow
+    w.replace(2, 3);
+    let c = w.proposed();
+    assert!(c.under.is_empty());
+    w.commit(&c);
+    w.replace(0, 4);
+    let c = w.proposed();
+    assert_eq!((c.first_entry, c.under.len()), (EntryId(1), 0));
+    w.commit(&c);
+    w.core.begin_close(&mut w.out).unwrap();
+    assert_eq!(w.core.close_command().unwrap().under, [range(0, 0)]);
+}
