@@ -66,9 +66,12 @@ impl Broker {
         self.session.create_ledger(ledger).await.unwrap().unwrap()
     }
 
-    /// Closes a ledger at this end.
+    /// Closes a ledger at this end, as its owner.
     pub(crate) async fn close(&self, ledger: LedgerId, last: i64) -> LedgerRecord {
-        let version = self.quorum.look(|s| s.ledger(ledger).unwrap().version);
+        let (version, epoch) = self.quorum.look(|s| {
+            let l = s.ledger(ledger).unwrap();
+            (l.version, l.epoch)
+        });
         let close = CloseLedger {
             ledger,
             version,
@@ -79,7 +82,7 @@ impl Broker {
             under: vec![],
             limbo_counts: vec![],
         };
-        self.session.close_ledger(close, None).await.unwrap().unwrap()
+        self.session.close_ledger(close, Some(epoch)).await.unwrap().unwrap()
     }
 
     /// Deletes a topic with its ledgers' records.

@@ -76,10 +76,10 @@ impl Bookie {
         let sup = Supervisor::new(Health::new());
         let metrics = Metrics::new();
         let handle = tidemill_bookie::start(config, &sup, &metrics).await?;
-        let data = BookieDataClient::new(connect(handle.addr()).await)
+        let data = BookieDataClient::new(connect(handle.addr()))
             .max_decoding_message_size(16 << 20)
             .max_encoding_message_size(16 << 20);
-        let control = BookieControlClient::new(connect(handle.addr()).await);
+        let control = BookieControlClient::new(connect(handle.addr()));
         Ok(Self { handle, sup, metrics, data, control })
     }
 
@@ -148,6 +148,7 @@ impl Bookie {
     }
 }
 
-async fn connect(addr: SocketAddr) -> Channel {
-    Endpoint::from_shared(format!("http://{addr}")).unwrap().connect().await.unwrap()
+/// Connects with the first call: a bookie that may not serve is gone before that.
+fn connect(addr: SocketAddr) -> Channel {
+    Endpoint::from_shared(format!("http://{addr}")).unwrap().connect_lazy()
 }
