@@ -19,7 +19,7 @@ impl Default for BookieRules {
     }
 }
 
-/// Entries in hash order of their ids.
+/// Entries in order of their ids.
 #[derive(Clone, Debug, Default)]
 pub struct Copies(Vec<Entry>);
 
@@ -27,7 +27,7 @@ impl Copies {
     /// The entry, if there.
     #[must_use]
     pub fn get(&self, id: EntryId) -> Option<&Entry> {
-        self.0.iter().find(|e| e.header().entry == id)
+        self.0.binary_search_by_key(&id, |e| e.header().entry).ok().and_then(|i| self.0.get(i))
     }
 
     fn put(&mut self, e: Entry) {

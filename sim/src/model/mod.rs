@@ -6,6 +6,7 @@
 //! "delayed for ever" is always among the futures.
 
 pub mod bookie;
+mod deliver;
 pub mod ledger;
 pub mod meta;
 pub mod net;

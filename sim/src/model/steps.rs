@@ -1,14 +1,12 @@
 //! The steps: what each of them does to cores, bookies, metadata and messages.
 
-use tidemill_ledger::core::{
-    AddAnswer, FenceAnswer, MetaOutcome, Negative, ReadAnswer, Unknown, recovery, writer,
-};
-use tidemill_types::{BookieId, Entry, EntryId, Incarnation, LedgerRecord, LedgerState, meta::Rejection};
+use tidemill_ledger::core::{AddAnswer, FenceAnswer, MetaOutcome, ReadAnswer, Unknown, recovery, writer};
+use tidemill_types::{BookieId, EntryId, Incarnation, LedgerRecord, LedgerState, meta::Rejection};
 
 use super::{
     Scope,
-    bookie::Added,
-    ledger::{Action, Msg2, Recoverer, State, Writer, number, uuid},
+    deliver::{answer, deliver},
+    ledger::{Action, Recoverer, State, Writer, number, uuid},
     meta,
     net::{Msg, Net},
 };
@@ -176,7 +174,7 @@ fn edit_recoverer<R>(s: &mut State, r: u8, f: impl FnOnce(&mut Recoverer) -> Vec
     s.recoverers.get_mut(usize::from(r)).map(|p| p.edit(f)).unwrap_or_default()
 }
 
-fn writer_step(scope: &Scope, s: &mut State, input: writer::Input<'_>) {
+pub(super) fn writer_step(scope: &Scope, s: &mut State, input: writer::Input<'_>) {
     let out = s.writer.edit(|w| {
         let mut out = Vec::new();
         w.core.step(input, &mut out);
@@ -224,7 +222,7 @@ fn writer_outputs(scope: &Scope, s: &mut State, out: Vec<writer::Output>) {
     }
 }
 
-fn recoverer_step(scope: &Scope, s: &mut State, r: u8, input: recovery::Input) {
+pub(super) fn recoverer_step(scope: &Scope, s: &mut State, r: u8, input: recovery::Input) {
     let out = edit_recoverer(s, r, |r| {
         let mut out = Vec::new();
         r.core.step(input, &mut out);
@@ -292,7 +290,7 @@ fn drop_round(net: &mut Net, r: u8) {
     });
 }
 
-fn command(
+pub(super) fn command(
     m: &mut Part<super::ledger::Meta>,
     f: impl FnOnce(&mut LedgerRecord) -> Result<(), Rejection>,
 ) -> MetaOutcome {
@@ -357,112 +355,4 @@ fn lose_outcome(scope: &Scope, s: &mut State, n: usize) {
     };
     s.writer.edit(|w| w.unknowns_left -= 1);
     writer_step(scope, s, input);
-}
-
-/// A bookie answers.
-fn answer(scope: &Scope, s: &mut State, b: u8, m: Msg) {
-    if matches!(m, Msg::Added { .. }) {
-        return s.net.send(m);
-    }
-    // A read that waited is answered from what is durable now.
-    let m = match m {
-        Msg::Data { r, index, entry, .. } => Msg::Data { r, index, entry, found: copy_of(s, b, entry) },
-        Msg::Fenced { r, index, .. } => {
-            let lac = s.bookies.get(usize::from(b)).map_or(EntryId::NONE, |b| b.lac);
-            Msg::Fenced { r, index, lac }
-        }
-        m => m,
-    };
-    if scope.prompt_answers {
-        deliver(scope, s, m);
-    } else {
-        s.net.send(m);
-    }
-}
-
-fn copy_of(s: &State, b: u8, entry: EntryId) -> Option<Entry> {
-    s.bookies.get(usize::from(b)).and_then(|b| b.synced.get(entry).cloned())
-}
-
-fn add(scope: &Scope, s: &mut State, b: u8, entry: Entry, recovery: bool, ack: Msg, refusal: Option<Msg>) {
-    let Some(p) = s.bookies.get_mut(usize::from(b)) else { return };
-    match p.edit(|b| b.add(entry, recovery, !scope.async_sync)) {
-        Added::Durable if scope.prompt_answers && recovery => deliver(scope, s, ack),
-        Added::Durable => s.net.send(ack),
-        Added::Waits => p.edit(|b| b.waiting.push(Msg2(ack))),
-        Added::Fenced => {
-            if let Some(m) = refusal.filter(|_| scope.fenced_answers) {
-                s.net.send(m);
-            }
-        }
-    }
-}
-
-fn fence(scope: &Scope, s: &mut State, b: u8, reply: Msg) {
-    let Some(p) = s.bookies.get_mut(usize::from(b)) else { return };
-    if p.edit(|b| b.fence(scope.bookie_rules)) {
-        answer(scope, s, b, reply);
-    } else {
-        p.edit(|b| b.waiting.push(Msg2(reply)));
-    }
-}
-
-fn deliver(scope: &Scope, s: &mut State, m: Msg) {
-    match m {
-        Msg::Add { bookie, index, attempt, entry } => {
-            let id = entry.header().entry;
-            let reply = |ok| Msg::Added { bookie, index, attempt, entry: id, ok };
-            add(scope, s, bookie, entry, false, reply(true), Some(reply(false)));
-        }
-        Msg::Added { bookie, index, attempt, entry, ok } => {
-            let answer = if ok { AddAnswer::Ok } else { AddAnswer::Fenced };
-            let input = writer::Input::Answer { index, bookie: uuid(bookie), attempt, entry, answer };
-            writer_step(scope, s, input);
-        }
-        Msg::Fence { r, bookie, index } => {
-            fence(scope, s, bookie, Msg::Fenced { r, index, lac: EntryId::NONE });
-        }
-        Msg::Fenced { r, index, lac } => {
-            let answer = FenceAnswer::Confirmed { lac };
-            recoverer_step(scope, s, r, recovery::Input::Fenced { index, answer });
-        }
-        Msg::Read { r, bookie, index, entry, fence: with_fence } => {
-            let reply = Msg::Data { r, index, entry, found: None };
-            if with_fence {
-                fence(scope, s, bookie, reply);
-            } else {
-                answer(scope, s, bookie, reply);
-            }
-        }
-        Msg::Data { r, index, entry, found } => {
-            let answer = found.map_or(ReadAnswer::Negative(Negative::NoSuchEntry), ReadAnswer::Found);
-            recoverer_step(scope, s, r, recovery::Input::Read { index, entry, answer });
-        }
-        Msg::Write { r, bookie, index, attempt, entry } => {
-            let ack = Msg::Written { r, index, attempt, entry: entry.header().entry };
-            add(scope, s, bookie, entry, true, ack, None);
-        }
-        Msg::Written { r, index, attempt, entry } => {
-            let answer = AddAnswer::Ok;
-            recoverer_step(scope, s, r, recovery::Input::Written { index, attempt, entry, answer });
-        }
-        Msg::Change { change, detached } => {
-            let outcome = command(&mut s.meta, |rec| meta::change(rec, &change));
-            if !detached {
-                writer_step(scope, s, writer::Input::ChangeOutcome(outcome));
-            }
-        }
-        Msg::WriterClose { close, detached } => {
-            let rules = scope.meta_rules;
-            let outcome = command(&mut s.meta, |rec| meta::close(rec, &close, true, rules));
-            if !detached {
-                writer_step(scope, s, writer::Input::CloseOutcome(outcome));
-            }
-        }
-        Msg::RecoverClose { r, close } => {
-            let rules = scope.meta_rules;
-            let outcome = command(&mut s.meta, |rec| meta::close(rec, &close, false, rules));
-            recoverer_step(scope, s, r, recovery::Input::Closed(outcome));
-        }
-    }
 }

@@ -4,6 +4,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::cast_possible_wrap,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     dead_code,
     unreachable_pub,
     reason = "a test; the bookie's test harness has more than is used here"

@@ -37,7 +37,7 @@ impl LedgerMeta for Meta {
     }
 
     fn ledger(&self, ledger: LedgerId) -> BoxFuture<'_, Result<Option<LedgerRecord>, MetaError>> {
-        async move { Ok(self.quorum.look(|s| s.ledger(ledger).map(|r| LedgerRecord::clone(r)))) }.boxed()
+        async move { Ok(self.quorum.look(|s| s.ledger(ledger).cloned())) }.boxed()
     }
 
     fn propose(&self, command: Command) -> BoxFuture<'_, Result<Result<Reply, Rejection>, MetaError>> {
