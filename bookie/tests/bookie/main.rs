@@ -5,6 +5,7 @@ mod adds;
 mod boot;
 mod broker;
 mod calls;
+mod crashes;
 mod fences;
 mod gc;
 mod limbo;
