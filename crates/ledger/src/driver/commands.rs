@@ -24,7 +24,7 @@ const LAST_BACKOFF: Duration = Duration::from_secs(1);
 /// Pause before the same bytes go again to a bookie that could not say.
 const RESEND: Duration = Duration::from_millis(100);
 
-/// Sends the change. While nothing was sent it tries again; an unknown outcome is the core's to settle.
+/// Sends the change; its outcome is the core's to settle. Without a session it waits for the partition to be dropped.
 pub(crate) fn propose_change(w: &Arc<WriterShared>, change: EnsembleChange) {
     let (shared, w) = (w.shared.clone(), Arc::downgrade(w));
     tokio::spawn(async move {
@@ -34,7 +34,16 @@ pub(crate) fn propose_change(w: &Arc<WriterShared>, change: EnsembleChange) {
                 Ok(Ok(Reply::Ledger(record))) => MetaOutcome::Committed(record),
                 Ok(Ok(_)) | Err(MetaError::OutcomeUnknown) => MetaOutcome::Unknown,
                 Ok(Err(rejection)) => MetaOutcome::Rejected(rejection),
-                Err(MetaError::Unavailable(_) | MetaError::SessionExpired) => {
+                Err(MetaError::Unavailable(_)) => {
+                    // The bookie counts again meanwhile; the health task asks again at its pace.
+                    if pause(&shared, &w, &mut wait).await
+                        && let Some(w) = Weak::upgrade(&w)
+                    {
+                        w.step(Input::ChangeNotSent);
+                    }
+                    return;
+                }
+                Err(MetaError::SessionExpired) => {
                     if !pause(&shared, &w, &mut wait).await {
                         return;
                     }

@@ -16,6 +16,8 @@ pub(super) struct Change {
     replaced: Vec<(u8, BookieId)>,
     /// What the command names as incomplete in the fragment before.
     under: Vec<EntryRange>,
+    /// A send of it has an unknown outcome: it may still commit.
+    unknown: bool,
     /// The answer was a definite "not applied"; the re-read only tells what to do next.
     refused: bool,
 }
@@ -54,7 +56,14 @@ impl WriterCore {
             }
         }
         let under = self.under_before(self.lac.next());
-        let change = Change { first_entry: self.lac.next(), ensemble, replaced, under, refused: false };
+        let change = Change {
+            first_entry: self.lac.next(),
+            ensemble,
+            replaced,
+            under,
+            unknown: false,
+            refused: false,
+        };
         self.phase = Phase::Changing(change.clone());
         if !self.rules.change_after_commit {
             self.use_ensemble(&change, out); // M7
@@ -93,12 +102,28 @@ impl WriterCore {
             MetaOutcome::Committed(record) => self.on_change_record(Some(record), out),
             // The session is gone: what an earlier try of the same request did is unknown.
             MetaOutcome::Rejected(Rejection::SessionExpired | Rejection::OutcomeUnknown)
-            | MetaOutcome::Unknown => out.push(Output::ReadRecord),
+            | MetaOutcome::Unknown => {
+                change.unknown = true;
+                out.push(Output::ReadRecord);
+            }
             MetaOutcome::Rejected(_) => {
                 change.refused = true;
                 out.push(Output::ReadRecord);
             }
         }
+    }
+
+    /// The quorum was out of reach before the command left: settled as not applied, unless an earlier send of it is open.
+    pub(super) fn on_change_not_sent(&mut self, out: &mut Vec<Output>) {
+        let Phase::Changing(change) = &self.phase else { return };
+        if change.unknown {
+            out.push(Output::Propose(self.change_command(change)));
+            return;
+        }
+        for m in &mut self.members {
+            m.leaving = false;
+        }
+        self.settled(out);
     }
 
     /// 1.8: settles the change by a record that was read after its sending.

@@ -82,6 +82,8 @@ pub enum Input<'a> {
     },
     /// The outcome of [`Output::Propose`].
     ChangeOutcome(MetaOutcome),
+    /// What [`Output::Propose`] asked for was not sent: no member of the quorum was reached. Health may ask again.
+    ChangeNotSent,
     /// The outcome of the close command that the caller sent.
     CloseOutcome(MetaOutcome),
     /// The answer to [`Output::ReadRecord`]; `None`: the ledger does not exist any more.
@@ -214,6 +216,7 @@ impl WriterCore {
             Input::Replace { failed, spares } => self.on_replace(failed, spares, out),
             Input::Shed { bookie } => self.on_shed(bookie, out),
             Input::ChangeOutcome(o) => self.on_change_outcome(o, out),
+            Input::ChangeNotSent => self.on_change_not_sent(out),
             Input::CloseOutcome(o) => self.on_close_outcome(o, out),
             Input::Record(r) => self.on_record(r, out),
         }

@@ -536,3 +536,27 @@ fn a_gap_in_an_earlier_fragment_waits_for_the_close() {
     w.core.begin_close(&mut w.out).unwrap();
     assert_eq!(w.core.close_command().unwrap().under, [range(0, 0)]);
 }
+
+/// A change that never left gives its index back; one with an open send does not.
+#[test]
+fn a_change_that_was_not_sent_is_given_up_unless_a_send_is_open() {
+    let mut w = W::new();
+    w.add();
+    w.replace(2, 3);
+    w.ack(2, 0);
+    w.ack(0, 0);
+    assert_eq!(w.core.lac(), EntryId::NONE);
+    w.core.step(Input::ChangeNotSent, &mut w.out);
+    assert_eq!(w.core.lac(), EntryId(0));
+    w.add();
+    w.replace(2, 3);
+    let c = w.proposed();
+    w.core.step(Input::ChangeOutcome(MetaOutcome::Unknown), &mut w.out);
+    let same = w.core.record().clone();
+    w.core.step(Input::Record(Some(same)), &mut w.out);
+    w.core.step(Input::ChangeNotSent, &mut w.out);
+    assert_eq!(w.proposed(), c);
+    w.ack(2, 1);
+    w.ack(0, 1);
+    assert_eq!(w.core.lac(), EntryId(0));
+}
