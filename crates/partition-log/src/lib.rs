@@ -10,6 +10,7 @@ mod config;
 mod context;
 pub mod envelope;
 mod error;
+pub mod index;
 mod partition;
 pub mod producers;
 mod types;

@@ -124,7 +124,7 @@ pub struct Description {
     pub cached_bytes: usize,
 }
 
-/// Rare events, counted per process: a long test that never saw one of them proves less than it seems to.
+/// Rare events of one partition log: a long test that never saw one of them proves less than it seems to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCounters {
     /// `Roll` with entries above the end.

@@ -1,47 +1,54 @@
 //! The handle of an owned partition.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+mod barrier;
+mod catch_up;
+mod chain;
+mod core;
+mod drive;
+mod ensemble;
+mod offsets;
+mod op;
+mod read;
+mod rebuild;
+mod recover;
+mod submit;
+mod tail;
+mod upkeep;
 
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 use tidemill_record::Batch;
-use tidemill_types::{Epoch, Offset, PartitionId, TopicConfig, meta::PartitionView};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tidemill_types::{Epoch, Offset, PartitionId, SessionId, TopicConfig, meta::PartitionView};
 
+use self::{catch_up::CatchUp, core::Core, tail::Shared};
 use crate::{
     Description, FetchError, ListedOffset, LogContext, LogCounters, LogState, OffsetSpec, ProduceError,
     ProduceOutcome, ReadResult,
 };
 
-/// A share of the in-flight budget; given back when the batches are acknowledged or refused.
+pub use self::op::{ProduceHandle, Reservation};
+
+/// Why an operation on the chain did not end.
 #[derive(Debug)]
-pub struct Reservation {
-    _permit: OwnedSemaphorePermit,
-}
-
-/// Resolves when the fate of a produce call is known. Dropping it does not take the call back.
-#[derive(Debug)]
-#[must_use]
-pub struct ProduceHandle {
-    receiver: oneshot::Receiver<Result<ProduceOutcome, ProduceError>>,
-}
-
-impl Future for ProduceHandle {
-    type Output = Result<ProduceOutcome, ProduceError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.receiver).poll(cx).map(|r| r.unwrap_or(Err(ProduceError::Unknown)))
-    }
+enum Stop {
+    /// Still the owner, as far as is known: again after a while.
+    Retry(String),
+    /// Not the owner any more.
+    Drop(String),
 }
 
 /// One owned partition in one epoch. Work is driven by the callers' futures, by [`PartitionLog::maintain`], and, only
-/// while a ledger is open or being changed, by one task.
+/// while a ledger is open or the chain is being changed, by one task.
 pub struct PartitionLog {
-    _private: (),
+    ctx: Arc<LogContext>,
+    id: PartitionId,
+    epoch: Epoch,
+    /// The session named in the `Acquire` of this epoch: the only one that counts.
+    session: SessionId,
+    core: Mutex<Core>,
+    shared: Arc<Shared>,
+    catch_up: Mutex<Option<Box<CatchUp>>>,
 }
 
 impl PartitionLog {
@@ -52,66 +59,76 @@ impl PartitionLog {
     /// it while a ledger is open.
     #[must_use]
     pub fn open(
-        _ctx: Arc<LogContext>,
-        _view: PartitionView,
-        _epoch: Epoch,
-        _config: Arc<TopicConfig>,
+        ctx: Arc<LogContext>,
+        view: PartitionView,
+        epoch: Epoch,
+        config: Arc<TopicConfig>,
     ) -> Arc<Self> {
-        todo!()
+        let log = Arc::new(Self {
+            id: view.partition.id,
+            epoch,
+            session: view.partition.owner.map_or(SessionId::NONE, |o| o.session),
+            shared: Shared::new(ctx.tail_cache.clone()),
+            core: Mutex::new(Core::new(view, config)),
+            catch_up: Mutex::new(None),
+            ctx,
+        });
+        log.drive_if_needed(&mut log.core.lock());
+        log
     }
 
     /// The partition.
     #[must_use]
     pub fn id(&self) -> PartitionId {
-        todo!()
+        self.id
     }
 
     /// The epoch that this log serves.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
-        todo!()
+        self.epoch
     }
 
     /// Where it stands.
     #[must_use]
     pub fn state(&self) -> LogState {
-        todo!()
+        self.core.lock().state
     }
 
     /// Waits until the state is not [`LogState::Recovering`] and returns it.
     pub async fn ready(&self) -> LogState {
-        todo!()
+        self.until(|s| s != LogState::Recovering).await
     }
 
     /// Offset behind the last acknowledged record, from memory.
     #[must_use]
     pub fn high_watermark(&self) -> Offset {
-        todo!()
+        self.shared.high_watermark()
     }
 
     /// First offset of the log.
     #[must_use]
     pub fn log_start(&self) -> Offset {
-        todo!()
+        self.core.lock().log_start
     }
 
-    /// New effective configuration of the topic.
-    pub fn set_config(&self, _config: Arc<TopicConfig>) {
-        todo!()
+    /// New effective configuration of the topic. Copies and ack quorum count from the next ledger on.
+    pub fn set_config(&self, config: Arc<TopicConfig>) {
+        self.core.lock().config = config;
     }
 
     /// Takes `bytes` of the in-flight budget; waits for it up to the configured time.
     ///
     /// # Errors
     /// [`ProduceError::Overloaded`], [`ProduceError::TooLarge`].
-    pub async fn reserve(&self, _bytes: usize) -> Result<Reservation, ProduceError> {
-        todo!()
+    pub async fn reserve(&self, bytes: usize) -> Result<Reservation, ProduceError> {
+        self.reserve_bytes(bytes).await
     }
 
     /// Appends batches, each checked with [`tidemill_record::check`], as one entry. Never waits: the order of calls is
     /// the order of offsets and of answers.
-    pub fn submit(self: &Arc<Self>, _batches: Vec<Batch>, _reservation: Reservation) -> ProduceHandle {
-        todo!()
+    pub fn submit(self: &Arc<Self>, batches: Vec<Batch>, reservation: Reservation) -> ProduceHandle {
+        self.submit_call(batches, reservation)
     }
 
     /// [`PartitionLog::reserve`] and [`PartitionLog::submit`]. Order among calls that wait for the budget is the order in
@@ -119,8 +136,9 @@ impl PartitionLog {
     ///
     /// # Errors
     /// [`ProduceError`].
-    pub async fn produce(self: &Arc<Self>, _batches: Vec<Batch>) -> Result<ProduceOutcome, ProduceError> {
-        todo!()
+    pub async fn produce(self: &Arc<Self>, batches: Vec<Batch>) -> Result<ProduceOutcome, ProduceError> {
+        let reservation = self.reserve(batches.iter().map(|b| b.bytes.len()).sum()).await?;
+        self.submit(batches, reservation).await
     }
 
     /// Reads from `offset` on: at least one batch when there is one, about `max_bytes`. At the high watermark: no batches,
@@ -128,28 +146,22 @@ impl PartitionLog {
     ///
     /// # Errors
     /// [`FetchError`].
-    pub async fn read(
-        self: &Arc<Self>,
-        _offset: Offset,
-        _max_bytes: usize,
-    ) -> Result<ReadResult, FetchError> {
-        todo!()
+    pub async fn read(self: &Arc<Self>, offset: Offset, max_bytes: usize) -> Result<ReadResult, FetchError> {
+        self.read_from(offset, max_bytes).await
     }
 
     /// Waits until the high watermark is above `offset`, or the log is not serving any more.
-    pub async fn wait_for_data(&self, _offset: Offset) {
-        todo!()
+    pub async fn wait_for_data(&self, offset: Offset) {
+        self.until(|s| self.high_watermark() > offset || matches!(s, LogState::Closed | LogState::Dropped))
+            .await;
     }
 
     /// An offset by position or time; `None`: no record has such a timestamp.
     ///
     /// # Errors
     /// [`FetchError`].
-    pub async fn list_offset(
-        self: &Arc<Self>,
-        _spec: OffsetSpec,
-    ) -> Result<Option<ListedOffset>, FetchError> {
-        todo!()
+    pub async fn list_offset(self: &Arc<Self>, spec: OffsetSpec) -> Result<Option<ListedOffset>, FetchError> {
+        self.find_offset(spec).await
     }
 
     /// Proves that this process owned the partition after the call began: by the session, else by a barrier, else by a
@@ -158,44 +170,45 @@ impl PartitionLog {
     /// # Errors
     /// [`FetchError::NotOwner`].
     pub async fn confirm_ownership(self: &Arc<Self>) -> Result<(), FetchError> {
-        todo!()
+        self.prove_ownership().await
     }
 
     /// Moves the log start forward, at most to the high watermark. Returns the log start after it.
     ///
     /// # Errors
-    /// [`FetchError`].
-    pub async fn advance_log_start(self: &Arc<Self>, _to: Offset) -> Result<Offset, FetchError> {
-        todo!()
+    /// [`FetchError`]; with `Unavailable` the log start may move later.
+    pub async fn advance_log_start(self: &Arc<Self>, to: Offset) -> Result<Offset, FetchError> {
+        self.move_log_start(to).await
     }
 
     /// Gives the partition up in order: takes nothing new, finishes what is in flight, closes the open ledger. When it
     /// returns the state is [`LogState::Closed`] (or [`LogState::Dropped`]) and nothing that needs ownership is answered
     /// any more (M27): the `Release` may be sent.
     pub async fn release(self: &Arc<Self>) -> LogState {
-        todo!()
+        self.release_in_order().await
     }
 
     /// Drops the partition at once: another owner was seen, or the session of this epoch is gone. Calls that were handed
     /// to a ledger end with outcome unknown, the others as not written.
     pub fn abandon(&self) {
-        todo!()
+        self.drop_log("abandoned");
     }
 
-    /// Roll by age, idle close, expiry, memory. To be called about once a second; `now` is [`tidemill_runtime::Clock::boottime`].
-    pub fn maintain(self: &Arc<Self>, _now: Duration) {
-        todo!()
+    /// Roll by size and age, idle close, expiry, memory. To be called about once a second; `now` is
+    /// [`tidemill_runtime::Clock::boottime`].
+    pub fn maintain(self: &Arc<Self>, now: Duration) {
+        self.maintain_at(now);
     }
 
     /// For people and metrics.
     #[must_use]
     pub fn describe(&self) -> Description {
-        todo!()
+        self.description()
     }
 
-    /// Rare events of this process.
+    /// Rare events of this log.
     #[must_use]
     pub fn counters(&self) -> LogCounters {
-        todo!()
+        self.core.lock().counters
     }
 }

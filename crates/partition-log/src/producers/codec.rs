@@ -112,6 +112,20 @@ pub struct SnapshotReader {
 }
 
 impl SnapshotReader {
+    /// Index of a piece, and how many there are.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    pub fn place(piece: &[u8]) -> Result<(u32, u32), SnapshotError> {
+        let mut c = Cursor(piece);
+        let [version, _] = c.take()?;
+        let (index, of) = (u32::from_be_bytes(c.take()?), u32::from_be_bytes(c.take()?));
+        if version != VERSION {
+            return Err(SnapshotError::Version(version));
+        }
+        if index < of { Ok((index, of)) } else { Err(SnapshotError::Order { expected: 0, found: index }) }
+    }
+
     /// Takes the next piece; true when it was the last one.
     ///
     /// # Errors
