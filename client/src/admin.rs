@@ -1,0 +1,169 @@
+//! Changing and inspecting a cluster.
+
+use tidemill_proto::v1;
+use tidemill_types::ErrorCode;
+
+use crate::{Client, ClientError};
+
+/// Administration through any broker. Each operation retries what can succeed later, within the client's deadline.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    client: Client,
+}
+
+impl Admin {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Creates a topic. Config keys: `copies`, `ackQuorum`, `retention.ms`, `retention.bytes`, `max.message.bytes`,
+    /// `roll.bytes`, `roll.ms`. With `if_not_exists` a topic that exists with the same partitions and config is a
+    /// success; so it is when a first try of this call may have created it and was repeated.
+    ///
+    /// # Errors
+    /// `TOPIC_EXISTS`, `INVALID_TOPIC_NAME`, `INVALID_ARGUMENT`, `UNKNOWN_CONFIG_KEY`, or no success within the
+    /// deadline.
+    pub async fn create_topic(
+        &self,
+        name: &str,
+        partitions: u32,
+        config: impl IntoIterator<Item = (String, String)>,
+        if_not_exists: bool,
+    ) -> Result<v1::Topic, ClientError> {
+        let request = v1::CreateTopicRequest {
+            name: name.to_owned(),
+            partitions,
+            config: config.into_iter().collect(),
+            if_not_exists,
+        };
+        let what = format!("create topic {name}");
+        let answer = self
+            .client
+            .call_any(&what, |call| {
+                let mut body = request.clone();
+                body.if_not_exists |= call.repeated;
+                let request = call.request(body);
+                async move { call.admin().create_topic(request).await }
+            })
+            .await?;
+        self.topic(&what, answer.topic)
+    }
+
+    /// Raises the number of partitions (0 = unchanged) and changes config keys (an empty value resets one).
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC`, `INVALID_ARGUMENT`, `UNKNOWN_CONFIG_KEY`, or no success within the deadline.
+    pub async fn alter_topic(
+        &self,
+        name: &str,
+        partitions: u32,
+        config: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<v1::Topic, ClientError> {
+        let request = v1::AlterTopicRequest {
+            name: name.to_owned(),
+            partitions,
+            config: config.into_iter().collect(),
+        };
+        let what = format!("alter topic {name}");
+        let answer = self
+            .client
+            .call_any(&what, |call| {
+                let request = call.request(request.clone());
+                async move { call.admin().alter_topic(request).await }
+            })
+            .await?;
+        self.topic(&what, answer.topic)
+    }
+
+    /// Deletes a topic with its records.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC` (not when an earlier try of this call may have deleted it), or no success within the deadline.
+    pub async fn delete_topic(&self, name: &str) -> Result<(), ClientError> {
+        let repeated = std::sync::atomic::AtomicBool::new(false);
+        let done = self
+            .client
+            .call_any(&format!("delete topic {name}"), |call| {
+                repeated.store(call.repeated, std::sync::atomic::Ordering::Relaxed);
+                let request = call.request(v1::DeleteTopicRequest { name: name.to_owned() });
+                async move { call.admin().delete_topic(request).await }
+            })
+            .await;
+        self.client.inner.topology.forget(name);
+        match done {
+            Err(e)
+                if e.code == Some(ErrorCode::UnknownTopic)
+                    && repeated.load(std::sync::atomic::Ordering::Relaxed) =>
+            {
+                Ok(())
+            }
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Topics (all when none is named), partitions, owners and brokers.
+    ///
+    /// # Errors
+    /// No answer within the deadline. Names that do not exist stand in the answer's `unknown`.
+    pub async fn describe(
+        &self,
+        topics: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<v1::DescribeResponse, ClientError> {
+        self.client.describe_raw("describe", topics.into_iter().map(Into::into).collect()).await
+    }
+
+    /// Members, quorum, counts.
+    ///
+    /// # Errors
+    /// No answer within the deadline.
+    pub async fn cluster_status(&self) -> Result<v1::ClusterStatusResponse, ClientError> {
+        self.client
+            .call_any("cluster status", |call| {
+                let request = call.request(v1::ClusterStatusRequest {});
+                async move { call.admin().cluster_status(request).await }
+            })
+            .await
+    }
+
+    /// One page of ledgers in order of id; `after` of the next page is the last id of this one.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC`, `UNKNOWN_PARTITION`, `UNKNOWN_LEDGER`, or no answer within the deadline.
+    pub async fn list_ledgers(
+        &self,
+        request: v1::ListLedgersRequest,
+    ) -> Result<v1::ListLedgersResponse, ClientError> {
+        self.client
+            .call_any("list ledgers", |call| {
+                let request = call.request(request.clone());
+                async move { call.admin().list_ledgers(request).await }
+            })
+            .await
+    }
+
+    /// Owner, state and chain of a partition.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC`, `UNKNOWN_PARTITION`, or no answer within the deadline.
+    pub async fn describe_partition(
+        &self,
+        topic: &str,
+        partition: u32,
+    ) -> Result<v1::DescribePartitionResponse, ClientError> {
+        self.client
+            .call_any(&format!("describe partition {topic}/{partition}"), |call| {
+                let request =
+                    call.request(v1::DescribePartitionRequest { topic: topic.to_owned(), partition });
+                async move { call.admin().describe_partition(request).await }
+            })
+            .await
+    }
+
+    fn topic(&self, what: &str, topic: Option<v1::Topic>) -> Result<v1::Topic, ClientError> {
+        let topic = topic.ok_or_else(|| {
+            ClientError::new(ErrorCode::Internal, format!("{what}: the answer has no topic"))
+        })?;
+        self.client.inner.topology.learn_topic(&topic);
+        Ok(topic)
+    }
+}

@@ -1,0 +1,1 @@
+//! A broker of the protocol in this process.
