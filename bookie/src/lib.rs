@@ -37,4 +37,4 @@ mod touch;
 
 pub use config::BookieConfig;
 pub use error::BookieError;
-pub use start::{BookieHandle, start};
+pub use start::{BookieHandle, start, start_on};

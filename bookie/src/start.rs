@@ -3,7 +3,11 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tidemill_meta_client::{MetaClient, MetaClientConfig};
-use tidemill_runtime::{Metrics, Supervisor, net};
+use tidemill_runtime::{
+    Metrics, Supervisor,
+    io::{Disk, RealDisk},
+    net,
+};
 use tidemill_storage::Scanned;
 use tidemill_types::BookieId;
 use tokio::net::TcpListener;
@@ -68,6 +72,19 @@ pub async fn start(
     supervisor: &Supervisor,
     metrics: &Metrics,
 ) -> Result<BookieHandle, BookieError> {
+    start_on(Arc::new(RealDisk), config, supervisor, metrics).await
+}
+
+/// [`start`] on a file system of the caller's choice, such as a simulated one.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_on(
+    disk: Arc<dyn Disk>,
+    config: BookieConfig,
+    supervisor: &Supervisor,
+    metrics: &Metrics,
+) -> Result<BookieHandle, BookieError> {
     config.check()?;
     let counters = Counters::default();
     let part = supervisor.child();
@@ -80,7 +97,7 @@ pub async fn start(
     let serving = CancellationToken::new();
     let (server_task, switch) = server.run(&core, &serving);
     core.sup.health().waits_for(&core.health_key("boot"), "the bookie is starting");
-    let scanned = match boot::scan(&core.config, part.clone()).await {
+    let scanned = match boot::scan(disk, &core.config, part.clone()).await {
         Ok(scanned) => scanned,
         Err(e) => {
             core.sup.health().has(&core.health_key("boot"));

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use tidemill_runtime::{Supervisor, io::RealDisk};
+use tidemill_runtime::{Supervisor, io::Disk};
 use tidemill_storage::{Engine, EngineConfig, FinishBoot, OpenError, Scanned, SpaceLimits};
 use tidemill_types::{ClusterId, ErrorCode, Incarnation};
 use tokio::task::spawn_blocking;
@@ -11,9 +11,13 @@ use super::Ended;
 use crate::{config::BookieConfig, error::BookieError};
 
 /// Step 1: locks and reads the lanes. `fatal` is told when a sync fails later (R17).
-pub(crate) async fn scan(config: &BookieConfig, fatal: Supervisor) -> Result<Scanned, BookieError> {
+pub(crate) async fn scan(
+    disk: Arc<dyn Disk>,
+    config: &BookieConfig,
+    fatal: Supervisor,
+) -> Result<Scanned, BookieError> {
     let engine_config = engine_config(config, fatal)?;
-    spawn_blocking(move || Engine::open_scan(Arc::new(RealDisk), engine_config))
+    spawn_blocking(move || Engine::open_scan(disk, engine_config))
         .await
         .map_err(|e| BookieError::Storage(e.to_string()))?
         .map_err(|e| BookieError::Storage(e.to_string()))

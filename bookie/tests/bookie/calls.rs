@@ -83,14 +83,21 @@ impl Adds {
         self.answers(&ids).await[0]
     }
 
-    /// No further adds; what is left to come until the stream ends.
-    pub(crate) async fn rest(self) -> Vec<(u64, Code)> {
-        let Self { tx, mut rx, .. } = self;
+    /// What is left to come until the stream ends in peace.
+    pub(crate) async fn rest(mut self) -> Vec<(u64, Code)> {
         let mut rest = Vec::new();
-        while let Some(m) = soon("the end of the stream", rx.message()).await.unwrap() {
+        while let Some(m) = soon("the end of the stream", self.rx.message()).await.unwrap() {
             rest.extend(m.results.iter().map(|r| (r.request_id, r.code())));
         }
-        drop(tx);
+        rest
+    }
+
+    /// The same, when the connection may break.
+    pub(crate) async fn rest_or_error(mut self) -> Vec<(u64, Code)> {
+        let mut rest = Vec::new();
+        while let Ok(Some(m)) = soon("the end of the stream", self.rx.message()).await {
+            rest.extend(m.results.iter().map(|r| (r.request_id, r.code())));
+        }
         rest
     }
 }

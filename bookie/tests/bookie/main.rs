@@ -9,6 +9,7 @@ mod crashes;
 mod fences;
 mod gc;
 mod limbo;
+mod power;
 mod quorum;
 mod sessions;
 mod shelf;

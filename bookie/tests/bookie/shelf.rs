@@ -1,6 +1,6 @@
 //! A bookie under test and its two connections.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use tempfile::TempDir;
 use tidemill_bookie::{BookieConfig, BookieError, BookieHandle};
@@ -11,7 +11,10 @@ use tidemill_proto::{
     },
     convert,
 };
-use tidemill_runtime::{Health, Metrics, Supervisor};
+use tidemill_runtime::{
+    Health, Metrics, Supervisor,
+    io::{Disk, RealDisk, SimDisk},
+};
 use tidemill_types::{BookieId, Incarnation};
 use tonic::transport::{Channel, Endpoint};
 
@@ -37,6 +40,11 @@ impl Disks {
     pub(crate) fn empty(&self, lane: usize) {
         std::fs::remove_dir_all(&self.dirs[lane]).unwrap();
         std::fs::create_dir(&self.dirs[lane]).unwrap();
+    }
+
+    /// Folders of a simulated disk.
+    pub(crate) fn simulated() -> Self {
+        Self { root: tempfile::tempdir().unwrap(), dirs: vec!["/lane-0".into()] }
     }
 
     pub(crate) fn root(&self) -> &std::path::Path {
@@ -73,9 +81,20 @@ pub(crate) struct Bookie {
 impl Bookie {
     /// Starts one; it may not serve yet.
     pub(crate) async fn try_start(config: BookieConfig) -> Result<Self, BookieError> {
+        Self::try_start_on(Arc::new(RealDisk), config).await
+    }
+
+    /// Starts one on a disk of the test's own and waits until it serves.
+    pub(crate) async fn start_on(disk: &SimDisk, config: BookieConfig) -> Self {
+        let mut b = Self::try_start_on(Arc::new(disk.clone()), config).await.unwrap();
+        b.serves().await;
+        b
+    }
+
+    async fn try_start_on(disk: Arc<dyn Disk>, config: BookieConfig) -> Result<Self, BookieError> {
         let sup = Supervisor::new(Health::new());
         let metrics = Metrics::new();
-        let handle = tidemill_bookie::start(config, &sup, &metrics).await?;
+        let handle = tidemill_bookie::start_on(disk, config, &sup, &metrics).await?;
         let data = BookieDataClient::new(connect(handle.addr()))
             .max_decoding_message_size(16 << 20)
             .max_encoding_message_size(16 << 20);

@@ -1,6 +1,7 @@
 //! Read-only, by wish and by the disks.
 
 use tidemill_proto::bookie::{Code, SetReadOnlyRequest};
+use tidemill_runtime::io::{Disk, SimDisk};
 use tidemill_types::BookieState;
 
 use crate::{
@@ -51,31 +52,33 @@ async fn read_only_refuses_plain_adds_and_the_quorum_hears_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_starts_read_only() {
-    let (quorum, disks) = (Quorum::start().await, Disks::new(1));
-    // Every disk is above these marks.
-    let full = tidemill_bookie::BookieConfig {
-        disk_read_write_percent: 0,
-        disk_read_only_percent: 1,
-        disk_recovery_stop_percent: 100,
-        ..config(&quorum, &disks)
+async fn a_disk_that_fills_up_is_read_only_until_there_is_room() {
+    let (quorum, disks) = (Quorum::start().await, Disks::simulated());
+    let disk = SimDisk::new(1, 1 << 30);
+    let bookie = Bookie::start_on(&disk, config(&quorum, &disks)).await;
+    let id = bookie.id();
+    let broker = Broker::start(&quorum).await;
+    let owned = broker.topic("t").await;
+    let ledger = broker.ledger(owned, &[id]).await.id;
+    let mut adds = Adds::to(&bookie).await;
+    assert_eq!(adds.add(ledger, 0, b"x").await, Code::Ok);
+    let state = async |want| {
+        let same = async || (quorum.look(|s| s.member(id).unwrap().state) == want).then_some(());
+        until("the state", same).await;
     };
-    let used = tidemill_runtime::io::Disk::space(&tidemill_runtime::io::RealDisk, disks.root())
-        .unwrap()
-        .used_ratio();
-    if used < 0.01 {
-        // An almost empty disk cannot play a full one.
-        return;
-    }
-    let bookie = Bookie::start(full).await;
-    assert_eq!(bookie.state().await, "ro");
-    assert_eq!(quorum.look(|s| s.member(bookie.id()).unwrap().state), BookieState::Ro);
+    // Used as it is now, the disk is 96 % full when it is this large.
+    let used = (1 << 30) - disk.space(&disks.dirs[0]).unwrap().free;
+    disk.set_total(used * 100 / 96);
+    state(BookieState::Ro).await;
+    assert_eq!(adds.add(ledger, 1, b"x").await, Code::ReadOnly);
+    assert_eq!(adds.recovery_add(ledger, 1, b"x").await, Code::Ok, "room is kept for recovery");
     bookie.stop().await;
-    // Room again: it goes back by itself.
-    let bookie = Bookie::start(config(&quorum, &disks)).await;
-    until("rw", async || {
-        (quorum.look(|s| s.member(bookie.id()).unwrap().state) == BookieState::Rw).then_some(())
-    })
-    .await;
+
+    let bookie = Bookie::start_on(&disk, config(&quorum, &disks)).await;
+    assert_eq!(bookie.state().await, "ro", "it starts as what its disk says");
+    disk.set_total(1 << 30);
+    state(BookieState::Rw).await;
+    let mut adds = Adds::to(&bookie).await;
+    assert_eq!(adds.add(ledger, 2, b"x").await, Code::Ok);
     bookie.stop().await;
 }
