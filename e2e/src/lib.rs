@@ -1,1 +1,13 @@
-//! Tests with real processes.
+//! Real processes: clusters of `tidemill up --processes` on loopback, killed, frozen and restarted one member at a time.
+//!
+//! The binary is the one that stands beside the test's own folder in the target directory, or the one that `TIDEMILL_BIN`
+//! names. Every cluster lives in a temporary directory and is ended when its value is dropped.
+
+mod cluster;
+mod command;
+mod http;
+mod members;
+
+pub use cluster::{Cluster, Options};
+pub use command::{Finished, binary, tidemill};
+pub use http::get;

@@ -1,0 +1,74 @@
+//! From flags to a client, and from a client's errors to what the user sees.
+
+use std::future::Future;
+
+use tidemill_client::{Client, ClientConfig, ClientError};
+use tidemill_types::ErrorCode;
+
+use crate::{
+    args::Global,
+    error::{CliError, Exit},
+    logs,
+};
+
+/// Runs a client command to its end; SIGINT ends it with 130.
+pub(crate) fn run<F>(global: &Global, command: impl FnOnce(Client) -> F) -> Result<(), CliError>
+where
+    F: Future<Output = Result<(), CliError>>,
+{
+    logs::start(global.log_format, logs::level(global, "error"))?;
+    crate::roles::runtime()?.block_on(async {
+        tokio::select! {
+            done = connected(global, command) => done,
+            interrupted = tokio::signal::ctrl_c() => {
+                let why = if interrupted.is_ok() { "by a signal" } else { "signals cannot be watched" };
+                Err(CliError::new("interrupted", why, ErrorCode::OutcomeUnknown).exit(Exit::Interrupted))
+            }
+        }
+    })
+}
+
+async fn connected<F>(global: &Global, command: impl FnOnce(Client) -> F) -> Result<(), CliError>
+where
+    F: Future<Output = Result<(), CliError>>,
+{
+    let config = ClientConfig { timeout: global.timeout, ..ClientConfig::new(global.server.clone()) };
+    let client = Client::connect(config).await.map_err(|e| {
+        failed(&e).help(format!(
+            "is a cluster running at {}? `tidemill up` starts one; --server names another",
+            global.server.join(", ")
+        ))
+    })?;
+    command(client).await
+}
+
+/// A client's error as the user sees it.
+pub(crate) fn failed(e: &ClientError) -> CliError {
+    let code = e.code.unwrap_or(ErrorCode::NotReady);
+    let (what, why) = e.message.split_once(": ").unwrap_or(("request", e.message.as_str()));
+    let mut error = CliError::new(what, why, code);
+    if let Some(help) = help(code) {
+        error = error.help(help);
+    }
+    error
+}
+
+fn help(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::UnknownTopic => {
+            "`tidemill topic list` shows the topics, `tidemill topic create NAME` makes one"
+        }
+        ErrorCode::TopicExists => {
+            "`tidemill topic describe NAME` shows it, `tidemill topic alter` changes it"
+        }
+        ErrorCode::UnknownConfigKey => {
+            "known keys: copies, ackQuorum, retention.ms, retention.bytes, max.message.bytes, roll.bytes, roll.ms"
+        }
+        ErrorCode::NotEnoughBookies => "`tidemill cluster members` shows which bookies are writable",
+        ErrorCode::DiskFull => "make room on the bookies' disks; they take writes again by themselves",
+        ErrorCode::NotReady | ErrorCode::QuorumUnavailable | ErrorCode::NoOwner => {
+            "the cluster is starting or a member is away: `tidemill cluster status` shows what is missing; try again"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,78 @@
+//! What each command does.
+
+mod bookie_inspect;
+mod cluster;
+mod connect;
+mod ledger;
+mod table;
+mod topic;
+
+use clap::{ArgMatches, Subcommand, ValueEnum};
+
+use crate::{
+    args::{BookieCommand, Cli, Command, Global},
+    error::CliError,
+    roles, up,
+};
+
+/// `-o`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// Columns for people.
+    Table,
+    /// More columns.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Names only.
+    Name,
+}
+
+/// Commands that talk to a cluster.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Create, list, describe, alter, delete topics.
+    #[command(subcommand)]
+    Topic(topic::TopicCommand),
+    /// The cluster as a whole.
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    /// Ledgers: where a partition's records are stored.
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
+    /// One partition of a topic.
+    #[command(subcommand)]
+    Partition(ledger::PartitionCommand),
+}
+
+/// Runs what was typed.
+pub(crate) fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
+    match cli.command {
+        Command::Up(args) => up::run(&cli.global, args),
+        Command::Meta(flags) => roles::run::<roles::meta::Meta>(&cli.global, flags, matches),
+        Command::Bookie(args) => match args.command {
+            Some(BookieCommand::Inspect { data_dir, output }) => bookie_inspect::run(&data_dir, output),
+            None => roles::run::<roles::bookie::Bookie>(&cli.global, args.role, matches),
+        },
+        Command::Broker(flags) => roles::run::<roles::broker::Broker>(&cli.global, flags, matches),
+        Command::Client(command) => client(&cli.global, command),
+        Command::Completion { shell } => completion(shell),
+    }
+}
+
+fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
+    match command {
+        ClientCommand::Topic(c) => topic::run(global, c),
+        ClientCommand::Cluster(c) => cluster::run(global, c),
+        ClientCommand::Ledger(c) => ledger::run(global, c),
+        ClientCommand::Partition(c) => ledger::run_partition(global, c),
+    }
+}
+
+fn completion(shell: clap_complete::Shell) -> Result<(), CliError> {
+    let mut out = Vec::new();
+    clap_complete::generate(shell, &mut crate::args::command(), "tidemill", &mut out);
+    crate::output::write_to(&mut std::io::stdout().lock(), &out)
+}

@@ -1,0 +1,36 @@
+//! `tidemill meta`.
+
+use tidemill_meta::{MetaConfig, MetaHandle};
+use tidemill_runtime::{Metrics, Supervisor};
+
+use super::Role;
+use crate::error::{CliError, Exit};
+
+/// A member of the metadata quorum.
+pub(crate) struct Meta;
+
+impl Role for Meta {
+    type Config = MetaConfig;
+    type Handle = MetaHandle;
+    const NAME: &'static str = "meta";
+    const KEYS: &'static [(&'static str, &'static str)] = &[
+        ("data-dir", "Folder of the log and the snapshots"),
+        ("listen", "Address of the gRPC server"),
+        ("advertise", "host:port under which others reach it"),
+        ("name", "Name for people, such as meta-0"),
+    ];
+
+    async fn start(config: MetaConfig, sup: &Supervisor, metrics: &Metrics) -> Result<MetaHandle, CliError> {
+        tidemill_meta::start(config, sup, metrics)
+            .await
+            .map_err(|e| CliError::new("meta", e.to_string(), e.code()).exit(Exit::Usage))
+    }
+
+    async fn stop(handle: MetaHandle) {
+        handle.stop().await;
+    }
+
+    fn describe(handle: &MetaHandle) -> String {
+        format!("meta on {}", handle.addr())
+    }
+}

@@ -1,0 +1,143 @@
+//! A member as a child process: own pid file, own log, restarted when it ends by itself.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use tidemill_runtime::Supervisor;
+use tidemill_types::ErrorCode;
+use tokio::process::{Child, Command};
+
+use crate::error::CliError;
+
+/// What to do when a child ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Restart {
+    /// Start it again, at most twice a second.
+    Always,
+    /// Leave it.
+    Never,
+}
+
+/// How to start one member.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    pub(crate) args: Vec<String>,
+}
+
+const BACKOFF: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Starts the member and keeps it running until `sup` stops; then ends it with SIGTERM and waits.
+pub(crate) fn run(sup: &Supervisor, root: &Path, spec: Spec, restart: Restart) -> Result<(), CliError> {
+    let files = Files::new(root, &spec.name)?;
+    let first = files.start(&spec)?;
+    let sup2 = sup.clone();
+    sup.spawn("child", async move { keep(sup2, files, spec, restart, first).await });
+    Ok(())
+}
+
+async fn keep(sup: Supervisor, files: Files, spec: Spec, restart: Restart, first: Child) {
+    let mut child = first;
+    loop {
+        tokio::select! {
+            status = child.wait() => {
+                match status {
+                    Ok(s) => tracing::warn!(member = spec.name, status = %s, log = %files.log.display(), "member ended"),
+                    Err(e) => tracing::error!(member = spec.name, error = %e, "member cannot be waited for"),
+                }
+                files.forget_pid();
+                if restart == Restart::Never {
+                    return;
+                }
+                tokio::select! {
+                    () = sup.token().cancelled() => return,
+                    () = tokio::time::sleep(BACKOFF) => {}
+                }
+                match files.start(&spec) {
+                    Ok(c) => child = c,
+                    Err(e) => {
+                        sup.fatal(&e.to_string());
+                        return;
+                    }
+                }
+            }
+            () = sup.token().cancelled() => {
+                end(&mut child, &spec.name).await;
+                files.forget_pid();
+                return;
+            }
+        }
+    }
+}
+
+/// The child drains when its standard input closes; after the grace it is killed.
+async fn end(child: &mut Child, name: &str) {
+    drop(child.stdin.take());
+    if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
+        tracing::error!(member = name, "did not end in time, killing it");
+        if let Err(e) = child.kill().await {
+            tracing::error!(member = name, error = %e, "cannot be killed");
+        }
+    }
+}
+
+struct Files {
+    log: PathBuf,
+    pid: PathBuf,
+}
+
+impl Files {
+    fn new(root: &Path, name: &str) -> Result<Self, CliError> {
+        for dir in ["logs", "pids"] {
+            fs::create_dir_all(root.join(dir))
+                .map_err(|e| CliError::usage(format!("{}", root.join(dir).display()), e.to_string()))?;
+        }
+        Ok(Self {
+            log: root.join("logs").join(format!("{name}.log")),
+            pid: root.join("pids").join(format!("{name}.pid")),
+        })
+    }
+
+    fn start(&self, spec: &Spec) -> Result<Child, CliError> {
+        let fail = |e: std::io::Error| {
+            CliError::new(format!("start of {}", spec.name), e.to_string(), ErrorCode::Internal)
+        };
+        let log = File::options().create(true).append(true).open(&self.log).map_err(fail)?;
+        let exe = std::env::current_exe().map_err(fail)?;
+        let mut command = Command::new(exe);
+        // The variables were meant for this process; a member would take them as configuration keys of its own.
+        for (name, _) in std::env::vars_os().filter(|(n, _)| is_ours(n)) {
+            command.env_remove(name);
+        }
+        let child = command
+            .args(&spec.args)
+            // The child reads its standard input: its end tells that this process is gone, however it ended.
+            .arg("--exit-with-parent")
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().map_err(fail)?)
+            .stderr(log)
+            // A Ctrl-C of the terminal reaches only the parent, which ends the members in order.
+            .process_group(0)
+            .spawn()
+            .map_err(fail)?;
+        if let Some(id) = child.id() {
+            fs::write(&self.pid, format!("{id}\n")).map_err(fail)?;
+        }
+        Ok(child)
+    }
+
+    fn forget_pid(&self) {
+        if let Err(e) = fs::remove_file(&self.pid) {
+            tracing::debug!(error = %e, "pid file was gone already");
+        }
+    }
+}
+
+fn is_ours(variable: &std::ffi::OsStr) -> bool {
+    variable.to_str().is_some_and(|v| v.starts_with("TIDEMILL_") && v != crate::logs::LOG_ENV)
+}
