@@ -18,16 +18,34 @@
 //! After a failed sync the engine is poisoned: it answers nothing any more, no completion is called, and [`EngineConfig::on_fatal`] is told so
 //! that the process exits (R17).
 
+mod accept;
+mod acks;
+mod boot;
+mod collect;
 pub mod config;
+mod counters;
+mod driver;
 pub mod engine;
 pub mod error;
+mod fence;
+mod format;
+pub mod inspect;
+mod lane;
+mod ledger;
+mod ledgers;
+mod lookup;
 pub mod outcome;
+mod range;
 pub mod report;
+mod rewrite;
+mod segment;
+mod shared;
 pub mod stats;
 
 pub use config::{Driver, EngineConfig, SpaceLimits};
 pub use engine::{CollectGuard, Engine, Scanned};
 pub use error::{OpenError, Poison};
+pub use inspect::inspect;
 pub use outcome::{
     AckSink, AddKind, AddOutcome, AddRequest, Admission, Completion, FenceOutcome, FirstTouch, LacOutcome,
     LastEntryOutcome, RangesOutcome, ReadMode, ReadOutcome, TouchTicket, UnknownReason, WriteOutcome,

@@ -21,7 +21,7 @@ use std::{
     sync::Arc,
 };
 
-pub use durable::{TEMP_SUFFIX, read_all, write_durably};
+pub use durable::{DurableError, TEMP_SUFFIX, read_all, replace_durably, write_durably};
 pub use real::RealDisk;
 pub use sim::{CrashPlan, Fault, OpKind, SimDisk};
 
