@@ -1,6 +1,7 @@
 //! One TCP connection: its budgets travel with every request that comes over it.
 
 use std::{
+    future::Future,
     io,
     pin::Pin,
     sync::{
@@ -15,6 +16,7 @@ use tokio::{
     net::TcpStream,
     sync::{OwnedSemaphorePermit, Semaphore},
 };
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 /// Bytes that one permit of the read budget stands for.
@@ -74,21 +76,24 @@ impl Drop for AddPermit {
     }
 }
 
-/// A TCP stream that carries its budgets.
+/// A TCP stream that carries its budgets and can be cut from afar.
 #[derive(Debug)]
 pub(crate) struct Connection {
     io: TcpStream,
     budgets: Budgets,
+    cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl Connection {
     /// Takes an accepted stream.
-    pub(crate) fn new(io: TcpStream, budgets: Budgets) -> Self {
+    ///
+    /// The server keeps connections in tasks of their own, which outlive it; `cut` ends them.
+    pub(crate) fn new(io: TcpStream, budgets: Budgets, cut: CancellationToken) -> Self {
         // Small acks must not wait for more of them; a socket that refuses the option is only slower.
         if let Err(error) = io.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY refused");
         }
-        Self { io, budgets }
+        Self { io, budgets, cut: Box::pin(cut.cancelled_owned()) }
     }
 }
 
@@ -106,6 +111,9 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.cut.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }

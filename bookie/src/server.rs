@@ -74,21 +74,31 @@ pub(crate) async fn build(core: &Arc<Core>) -> Result<(Router, ServingSwitch), B
     Ok((router, switch))
 }
 
-/// Serves until `stop`, then lets the streams end by themselves for a while.
+/// Serves until `stop`, then lets the streams end by themselves for a while; at once when the process cannot go on.
 pub(crate) async fn serve(router: Router, listener: TcpListener, core: &Arc<Core>, stop: CancellationToken) {
     let (adds, reads) = (core.config.connection_add_bytes, core.config.read_in_flight_bytes);
+    let cut = CancellationToken::new();
+    let cutting = cut.clone();
     let incoming = TcpListenerStream::new(listener)
-        .map(move |io| io.map(|io| Connection::new(io, Budgets::new(adds, reads))));
+        .map(move |io| io.map(|io| Connection::new(io, Budgets::new(adds, reads), cutting.clone())));
     let serving = router.serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tokio::pin!(serving);
-    let ended = tokio::select! {
-        r = &mut serving => Some(r),
-        () = async { stop.cancelled().await; tokio::time::sleep(DRAIN).await } => None,
+    let patience = async {
+        stop.cancelled().await;
+        if core.sup.fatal_reason().is_none() {
+            tokio::time::sleep(DRAIN).await;
+        }
     };
-    match ended {
-        Some(Ok(())) => {}
-        Some(Err(error)) => tracing::warn!(%error, "the gRPC server ended"),
-        None => tracing::info!("connections that did not end by themselves were cut"),
+    let ended = tokio::select! {
+        r = &mut serving => r,
+        () = patience => {
+            tracing::info!("connections that did not end by themselves are cut");
+            cut.cancel();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::warn!(%error, "the gRPC server ended");
     }
 }
 

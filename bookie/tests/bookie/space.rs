@@ -54,7 +54,8 @@ async fn read_only_refuses_plain_adds_and_the_quorum_hears_of_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_fills_up_is_read_only_until_there_is_room() {
     let (quorum, disks) = (Quorum::start().await, Disks::simulated());
-    let disk = SimDisk::new(1, 1 << 30);
+    let disk = SimDisk::new(1, 10 << 30);
+    disk.create("/others".as_ref(), 5 << 30).unwrap();
     let bookie = Bookie::start_on(&disk, config(&quorum, &disks)).await;
     let id = bookie.id();
     let broker = Broker::start(&quorum).await;
@@ -67,18 +68,23 @@ async fn a_disk_that_fills_up_is_read_only_until_there_is_room() {
         until("the state", same).await;
     };
     // Used as it is now, the disk is 96 % full when it is this large.
-    let used = (1 << 30) - disk.space(&disks.dirs[0]).unwrap().free;
+    let used = (10 << 30) - disk.space(&disks.dirs[0]).unwrap().free;
     disk.set_total(used * 100 / 96);
+    let mut next = 1;
+    until("read-only", async || {
+        next += 1;
+        (adds.add(ledger, next, b"x").await == Code::ReadOnly).then_some(())
+    })
+    .await;
+    assert_eq!(adds.recovery_add(ledger, next, b"x").await, Code::Ok, "room is kept for recovery");
     state(BookieState::Ro).await;
-    assert_eq!(adds.add(ledger, 1, b"x").await, Code::ReadOnly);
-    assert_eq!(adds.recovery_add(ledger, 1, b"x").await, Code::Ok, "room is kept for recovery");
     bookie.stop().await;
 
     let bookie = Bookie::start_on(&disk, config(&quorum, &disks)).await;
     assert_eq!(bookie.state().await, "ro", "it starts as what its disk says");
-    disk.set_total(1 << 30);
+    disk.set_total(10 << 30);
     state(BookieState::Rw).await;
     let mut adds = Adds::to(&bookie).await;
-    assert_eq!(adds.add(ledger, 2, b"x").await, Code::Ok);
+    assert_eq!(adds.add(ledger, next + 1, b"x").await, Code::Ok);
     bookie.stop().await;
 }
