@@ -9,6 +9,7 @@ mod crashes;
 mod fences;
 mod gc;
 mod limbo;
+mod listing;
 mod power;
 mod quorum;
 mod sessions;
