@@ -1,112 +1,94 @@
-//! Looking into the folders of a stopped bookie. Reads only.
+//! Looking into the folders of a stopped bookie: what a boot would find, without changing anything but the LOCK files.
 
-use std::path::{Path, PathBuf};
-
-use tidemill_runtime::io::{Disk, read_all};
-use tidemill_types::{BookieId, ClusterId, Incarnation, MemberId};
-
-use crate::format::{
-    control::{self, Control, Listed},
-    cookie::{self, Cookie},
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
 };
 
-mod segments;
+use tidemill_runtime::io::Disk;
+use tidemill_types::EntryId;
 
-pub use segments::{SegmentKind, SegmentReport};
+use crate::{
+    boot,
+    config::EngineConfig,
+    error::OpenError,
+    report::{BootReport, LedgerSummary},
+};
 
-/// What a lane's cookie says.
+/// One segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CookieReport {
-    /// The cluster.
-    pub cluster: ClusterId,
-    /// The bookie.
-    pub bookie: BookieId,
-    /// This lane.
-    pub lane: MemberId,
-    /// All lanes.
-    pub lanes: Vec<MemberId>,
-    /// Last confirmed boot.
-    pub incarnation: Option<Incarnation>,
-    /// A boot that was announced and not confirmed.
-    pub pending: Option<Incarnation>,
-    /// The limbo flag.
-    pub limbo: bool,
-}
-
-/// One lane folder.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The folder.
+pub struct SegmentReport {
+    /// The file.
     pub path: PathBuf,
-    /// The cookie, or why it cannot be read.
-    pub cookie: Result<CookieReport, String>,
-    /// Why the control file cannot be read, if so.
-    pub control_error: Option<String>,
-    /// Segments listed or found, by number.
+    /// Its number in the lane.
+    pub number: u32,
+    /// Whether it ends in a footer.
+    pub sealed: bool,
+    /// Made by rewriting, not by adds.
+    pub rewritten: bool,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Bytes of entries that are live.
+    pub live_bytes: u64,
+    /// First and last commit group (last = first - 1 when there is none).
+    pub groups: (u64, u64),
+    /// Entries in it, dead ones too.
+    pub entries: u64,
+}
+
+/// What the folders of a bookie hold.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// What a boot would report.
+    pub boot: BootReport,
+    /// The segments of all lanes.
     pub segments: Vec<SegmentReport>,
-    /// Other files.
-    pub other: Vec<String>,
+    /// The ledgers held, by id.
+    pub ledgers: Vec<LedgerSummary>,
 }
 
-impl Report {
-    /// Findings that a boot would call damage, in words.
-    #[must_use]
-    pub fn problems(&self) -> Vec<String> {
-        let mut out: Vec<String> = Vec::new();
-        out.extend(self.cookie.as_ref().err().map(|e| format!("cookie: {e}")));
-        out.extend(self.control_error.as_ref().map(|e| format!("control: {e}")));
-        for s in &self.segments {
-            out.extend(s.problems.iter().map(|p| format!("{}: {p}", s.name)));
-        }
-        out
-    }
-}
-
-fn read_cookie(disk: &dyn Disk, dir: &Path) -> Result<CookieReport, String> {
-    let bytes = read_all(disk, &dir.join(cookie::NAME), cookie::MAX_LEN).map_err(|e| e.to_string())?;
-    let bytes = bytes.ok_or("there is none")?;
-    let c = Cookie::decode(&bytes).map_err(|e| e.to_string())?;
-    Ok(CookieReport {
-        cluster: c.cluster,
-        bookie: c.bookie,
-        lane: c.lane,
-        lanes: c.lanes,
-        incarnation: c.incarnation,
-        pending: c.pending,
-        limbo: c.limbo,
-    })
-}
-
-fn read_control(disk: &dyn Disk, dir: &Path) -> Result<Control, String> {
-    let bytes = read_all(disk, &dir.join(control::NAME), control::MAX_LEN).map_err(|e| e.to_string())?;
-    Control::decode(&bytes.ok_or("there is none")?).map_err(|e| e.to_string())
-}
-
-/// Reads one lane folder. With `verify` every group and every entry is read and checked.
+/// Reads the lanes of a stopped bookie.
 ///
 /// # Errors
-/// The folder cannot be listed, or a segment cannot be read.
-pub fn inspect(disk: &dyn Disk, dir: &Path, verify: bool) -> std::io::Result<Report> {
-    let (control, control_error) = match read_control(disk, dir) {
-        Ok(c) => (Some(c), None),
-        Err(e) => (None, Some(e)),
-    };
-    let items = disk.list(dir)?;
-    let mut other = Vec::new();
-    let mut segments: Vec<SegmentReport> = Vec::new();
-    let listed = |n: u32| -> Option<Listed> { control.as_ref()?.segments.get(&n).copied() };
-    for item in items {
-        match control::segment_number(&item.name) {
-            Some(n) => segments.push(segments::report(disk, dir, n, listed(n), control.is_some(), verify)?),
-            None => other.push(item.name),
+/// Those of [`crate::Engine::open_scan`], `Locked` while the bookie runs; `Io` for a folder that does not exist.
+pub fn inspect(disk: Arc<dyn Disk>, lanes: &[PathBuf]) -> Result<Inspection, OpenError> {
+    for dir in lanes {
+        // A boot would make the folder.
+        disk.list(dir).map_err(|e| OpenError::io("listing", dir, e))?;
+    }
+    let boot = boot::scan(disk, EngineConfig::new(lanes.to_vec()))?;
+    let mut segments = Vec::new();
+    for lane in &boot.lanes {
+        for (&number, s) in &lane.segments {
+            let scanned = lane.unsealed.iter().find(|u| u.segment.number == number);
+            let footer = s.footer.get();
+            let last = footer.map(|f| f.last_group).or(scanned.map(|u| u.end.last_group)).unwrap_or(0);
+            let rows = footer.map(|f| f.rows).or(scanned.map(|u| u.built.rows)).unwrap_or(0);
+            segments.push(SegmentReport {
+                path: s.path.clone(),
+                number,
+                sealed: footer.is_some(),
+                rewritten: s.rewritten,
+                bytes: s.len.load(Ordering::Relaxed),
+                live_bytes: s.live(),
+                groups: (s.first_group, last),
+                entries: u64::from(rows),
+            });
         }
     }
-    let missing = control.iter().flat_map(|c| c.segments.keys());
-    for &n in missing {
-        if !segments.iter().any(|s| s.number == n) {
-            segments.push(segments::missing(n));
-        }
-    }
-    segments.sort_by_key(|s| s.number);
-    Ok(Report { path: dir.to_path_buf(), cookie: read_cookie(disk, dir), control_error, segments, other })
+    let ledgers = boot
+        .ledgers
+        .values()
+        .map(|l| {
+            let state = l.state.lock();
+            LedgerSummary {
+                ledger: l.id,
+                fenced: state.fence_durable,
+                lac: state.lac(),
+                last_entry: EntryId(state.last),
+                bytes: state.bytes(),
+            }
+        })
+        .collect();
+    Ok(Inspection { boot: boot.report, segments, ledgers })
 }

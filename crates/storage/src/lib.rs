@@ -45,7 +45,7 @@ pub mod stats;
 pub use config::{Driver, EngineConfig, SpaceLimits};
 pub use engine::{CollectGuard, Engine, Scanned};
 pub use error::{OpenError, Poison};
-pub use inspect::inspect;
+pub use inspect::{Inspection, SegmentReport, inspect};
 pub use outcome::{
     AckSink, AddKind, AddOutcome, AddRequest, Admission, Completion, FenceOutcome, FirstTouch, LacOutcome,
     LastEntryOutcome, RangesOutcome, ReadMode, ReadOutcome, TouchTicket, UnknownReason, WriteOutcome,

@@ -110,11 +110,13 @@ fn read_sealed(
     listed: Listed,
     losses: &mut Vec<Loss>,
 ) -> Result<Option<(Footer, Vec<Run>)>, OpenError> {
+    // Not known as sealed: a footer may be there while the index before it got lost in a crash. Only the groups count.
+    if !listed.sealed {
+        return Ok(None);
+    }
     let io = |e| OpenError::io("reading", &segment.path, e);
     let Some(footer) = segment.read_footer().map_err(io)? else {
-        if listed.sealed {
-            losses.push(damaged(segment, "its footer is bad"));
-        }
+        losses.push(damaged(segment, "its footer is bad"));
         return Ok(None);
     };
     match segment.read_runs(&footer) {

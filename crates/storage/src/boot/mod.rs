@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use tidemill_runtime::io::{Disk, Lock};
 use tidemill_types::{ClusterId, Incarnation, LanePosition, LedgerId};
 
-pub(crate) use self::{finish::finish, listing::read_header};
+pub(crate) use self::finish::finish;
 use self::{
     identity::{Lanes, identify},
     lane::{ScannedLane, Unsealed, scan_lane},

@@ -172,6 +172,9 @@ fn fill(
         first_group: 1,
     };
     let mut at = write(&header.encode(), 0)?;
+    let fatal = |e: io::Error, path| Stop::Fatal(shared.poison("sync", path, &e));
+    // Durable before the first group: a boot that finds groups under a header that it cannot read must take them for data (R21).
+    segment.file.sync_data().map_err(|e| fatal(e, &segment.path))?;
     let mut rows = Vec::with_capacity(entries.len());
     let mut builder = GroupBuilder::default();
     builder.clear();
@@ -201,7 +204,6 @@ fn fill(
     write(&tail.bytes, at)?;
     let len = tail.footer.file_len();
     segment.file.set_len(len).map_err(|e| kept(&e, segment))?;
-    let fatal = |e: io::Error, path| Stop::Fatal(shared.poison("sync", path, &e));
     segment.file.sync_data().map_err(|e| fatal(e, &segment.path))?;
     shared.disk.sync_dir(&lane.dir).map_err(|e| fatal(e, &lane.dir))?;
     segment.len.store(len, Ordering::Relaxed);

@@ -20,18 +20,18 @@ use tidemill_storage::*;
 use tidemill_types::{ClusterId, Entry, EntryId, Incarnation, LedgerId};
 use uuid::Uuid;
 
-pub const CLUSTER: u128 = 77;
+pub(crate) const CLUSTER: u128 = 77;
 
-pub struct Bench {
-    pub disk: SimDisk,
-    pub clock: Arc<ManualClock>,
-    pub config: EngineConfig,
-    pub boots: Arc<AtomicU64>,
-    pub fatal: Arc<Mutex<Option<Poison>>>,
+pub(crate) struct Bench {
+    pub(crate) disk: SimDisk,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) config: EngineConfig,
+    pub(crate) boots: Arc<AtomicU64>,
+    pub(crate) fatal: Arc<Mutex<Option<Poison>>>,
 }
 
 /// A small config: everything rolls early.
-pub fn config(lanes: usize, clock: &Arc<ManualClock>, fatal: &Arc<Mutex<Option<Poison>>>) -> EngineConfig {
+pub(crate) fn config(lanes: usize, clock: &Arc<ManualClock>, fatal: &Arc<Mutex<Option<Poison>>>) -> EngineConfig {
     let dirs = (0..lanes).map(|i| PathBuf::from(format!("/lane{i}"))).collect();
     let mut config = EngineConfig::new(dirs);
     config.segment_bytes = 64 << 10;
@@ -52,7 +52,7 @@ pub fn config(lanes: usize, clock: &Arc<ManualClock>, fatal: &Arc<Mutex<Option<P
 }
 
 impl Bench {
-    pub fn new(seed: u64, lanes: usize) -> Self {
+    pub(crate) fn new(seed: u64, lanes: usize) -> Self {
         let clock = ManualClock::new(0);
         let fatal = Arc::new(Mutex::new(None));
         Self {
@@ -64,11 +64,11 @@ impl Bench {
         }
     }
 
-    pub fn scan(&self) -> Result<Scanned, OpenError> {
+    pub(crate) fn scan(&self) -> Result<Scanned, OpenError> {
         Engine::open_scan(Arc::new(self.disk.clone()) as Arc<dyn Disk>, self.config.clone())
     }
 
-    pub fn try_boot(&self, mark: Option<u64>) -> Result<(Engine, BootReport), OpenError> {
+    pub(crate) fn try_boot(&self, mark: Option<u64>) -> Result<(Engine, BootReport), OpenError> {
         let mut scanned = self.scan()?;
         let report = scanned.report().clone();
         let incarnation = Incarnation(self.boots.fetch_add(1, Ordering::SeqCst));
@@ -78,13 +78,13 @@ impl Bench {
     }
 
     /// Boots; ledgers of any id are taken.
-    pub fn boot(&self) -> (Engine, BootReport) {
+    pub(crate) fn boot(&self) -> (Engine, BootReport) {
         self.try_boot(Some(0)).unwrap()
     }
 }
 
 /// Fixed bytes for a (ledger, entry, salt).
-pub fn entry_of(ledger: u64, entry: i64, len: usize, salt: u8) -> Bytes {
+pub(crate) fn entry_of(ledger: u64, entry: i64, len: usize, salt: u8) -> Bytes {
     let body: Vec<u8> =
         (0..len).map(|i| (i as u64 ^ ledger ^ entry.unsigned_abs()).to_le_bytes()[0] ^ salt).collect();
     let e = Entry::encode(
@@ -98,40 +98,40 @@ pub fn entry_of(ledger: u64, entry: i64, len: usize, salt: u8) -> Bytes {
     e.unwrap().bytes().clone()
 }
 
-pub fn entry(ledger: u64, id: i64) -> Bytes {
+pub(crate) fn entry(ledger: u64, id: i64) -> Bytes {
     entry_of(ledger, id, 300 + (ledger as usize * 37 + id as usize * 101) % 900, 0)
 }
 
 /// An answer that comes later.
-pub struct Later<T>(Arc<Mutex<Option<T>>>);
+pub(crate) struct Later<T>(Arc<Mutex<Option<T>>>);
 
 impl<T: Send + 'static> Later<T> {
-    pub fn new() -> (Self, Completion<T>) {
+    pub(crate) fn new() -> (Self, Completion<T>) {
         let slot = Arc::new(Mutex::new(None));
         let put = Arc::clone(&slot);
         (Self(slot), Completion::new(move |v| *put.lock() = Some(v)))
     }
 
-    pub fn take(&self) -> Option<T> {
+    pub(crate) fn take(&self) -> Option<T> {
         self.0.lock().take()
     }
 }
 
-pub fn add(engine: &Engine, bytes: Bytes, kind: AddKind) -> Option<AddOutcome> {
+pub(crate) fn add(engine: &Engine, bytes: Bytes, kind: AddKind) -> Option<AddOutcome> {
     let (later, done) = Later::new();
     engine.add(bytes, kind, done);
     engine.step();
     later.take()
 }
 
-pub fn fence(engine: &Engine, ledger: u64) -> Option<FenceOutcome> {
+pub(crate) fn fence(engine: &Engine, ledger: u64) -> Option<FenceOutcome> {
     let (later, done) = Later::new();
     engine.fence(LedgerId(ledger), done);
     engine.step();
     later.take()
 }
 
-pub fn collect(engine: &Engine, ledger: u64) -> Option<WriteOutcome> {
+pub(crate) fn collect(engine: &Engine, ledger: u64) -> Option<WriteOutcome> {
     let guard = engine.begin_collect(LedgerId(ledger))?;
     let (later, done) = Later::new();
     guard.commit(done);
@@ -139,12 +139,12 @@ pub fn collect(engine: &Engine, ledger: u64) -> Option<WriteOutcome> {
     later.take()
 }
 
-pub fn read(engine: &Engine, ledger: u64, entry: i64) -> ReadOutcome {
+pub(crate) fn read(engine: &Engine, ledger: u64, entry: i64) -> ReadOutcome {
     engine.read(LedgerId(ledger), EntryId(entry), ReadMode::Full)
 }
 
 /// Lets the closing group be written.
-pub fn idle(bench: &Bench, engine: &Engine) {
+pub(crate) fn idle(bench: &Bench, engine: &Engine) {
     bench.clock.advance(Duration::from_millis(200));
     engine.step();
 }
