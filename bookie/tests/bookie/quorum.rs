@@ -32,6 +32,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, transport::Server};
 use uuid::Uuid;
 
+use crate::shelf::Addresses;
+
 /// A quorum of one.
 #[derive(Clone)]
 pub(crate) struct Quorum {
@@ -124,6 +126,12 @@ impl Quorum {
     pub(crate) fn expire(&self, member: MemberId) {
         let session = self.look(|s| s.member(member).and_then(|m| m.session)).unwrap();
         self.command(Command::ExpireSession { session, member }).unwrap();
+    }
+}
+
+impl Addresses for Quorum {
+    fn addresses(&self) -> Vec<String> {
+        vec![self.addr.to_string()]
     }
 }
 

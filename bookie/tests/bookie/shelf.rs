@@ -18,7 +18,13 @@ use tidemill_runtime::{
 use tidemill_types::{BookieId, Incarnation};
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{quorum::Quorum, wait::soon};
+use crate::wait::soon;
+
+/// A quorum that can be called.
+pub(crate) trait Addresses {
+    /// `host:port` of its members.
+    fn addresses(&self) -> Vec<String>;
+}
 
 /// Disks that outlive the bookies on them.
 pub(crate) struct Disks {
@@ -53,11 +59,11 @@ impl Disks {
 }
 
 /// A small configuration on these disks.
-pub(crate) fn config(quorum: &Quorum, disks: &Disks) -> BookieConfig {
+pub(crate) fn config(quorum: &impl Addresses, disks: &Disks) -> BookieConfig {
     BookieConfig {
         data_dirs: disks.dirs.clone(),
         listen: "127.0.0.1:0".parse().unwrap(),
-        meta: vec![quorum.addr.to_string()],
+        meta: quorum.addresses(),
         segment_bytes: 4 << 20,
         group_bytes: 64 << 10,
         max_entry_bytes: 1 << 20,
