@@ -152,7 +152,11 @@ fn present(shared: &Shared, ledger: &Ledger, state: &LedgerState, entry: &Entry)
         Some(ReadOutcome::Entry(bytes)) if bytes == entry.bytes() => Some(AddOutcome::Ok),
         Some(ReadOutcome::Entry(_)) => {
             add(&shared.counters.conflicts, 1);
-            tracing::error!(ledger = ledger.id.0, entry = id.0, "an add carries other bytes than the stored entry");
+            tracing::error!(
+                ledger = ledger.id.0,
+                entry = id.0,
+                "an add carries other bytes than the stored entry"
+            );
             Some(AddOutcome::Conflict)
         }
         Some(ReadOutcome::Corrupt) => {

@@ -43,7 +43,9 @@ pub enum OpenError {
         why: String,
     },
     /// The lanes belong to another cluster.
-    #[error("the disk belongs to cluster {found}, this is cluster {expected}: mount the right disk, or empty the folder")]
+    #[error(
+        "the disk belongs to cluster {found}, this is cluster {expected}: mount the right disk, or empty the folder"
+    )]
     OtherCluster {
         /// In the cookie.
         found: ClusterId,

@@ -125,7 +125,13 @@ impl Ledgers {
     pub(crate) fn after(&self, after: Option<LedgerId>, limit: usize) -> Vec<Arc<Ledger>> {
         use std::ops::Bound;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.inner.read().map.range((from, Bound::Unbounded)).take(limit).map(|(_, l)| Arc::clone(l)).collect()
+        self.inner
+            .read()
+            .map
+            .range((from, Bound::Unbounded))
+            .take(limit)
+            .map(|(_, l)| Arc::clone(l))
+            .collect()
     }
 
     /// All of a lane.
@@ -181,7 +187,8 @@ mod tests {
 
     #[test]
     fn adding_a_lane_moves_ledgers_only_to_it() {
-        let uuids: Vec<Uuid> = (1..=4u128).map(|n| Uuid::from_u128(n.wrapping_mul(0x1234_5678_9abc_def1))).collect();
+        let uuids: Vec<Uuid> =
+            (1..=4u128).map(|n| Uuid::from_u128(n.wrapping_mul(0x1234_5678_9abc_def1))).collect();
         let mut moved = 0;
         for n in 0..1000 {
             let before = choose_lane(LedgerId(n), uuids[..3].iter().copied());

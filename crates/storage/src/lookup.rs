@@ -74,14 +74,14 @@ fn cut(bytes: &Bytes, mode: ReadMode) -> Bytes {
 }
 
 /// Checks what was read against its digests and against what was asked.
-pub(crate) fn check(shared: &Shared, bytes: Bytes, key: Key, mode: ReadMode) -> ReadOutcome {
+pub(crate) fn check(shared: &Shared, bytes: &Bytes, key: Key, mode: ReadMode) -> ReadOutcome {
     let good = |h: &EntryHeader| h.ledger == key.ledger && h.entry == key.entry;
     let ok = match mode {
         ReadMode::Full => Entry::decode(bytes.clone()).is_ok_and(|e| good(e.header())),
-        ReadMode::Head => EntryHeader::parse(&bytes).is_ok_and(|h| good(&h) && h.check_head(&bytes).is_ok()),
+        ReadMode::Head => EntryHeader::parse(bytes).is_ok_and(|h| good(&h) && h.check_head(bytes).is_ok()),
     };
     if ok {
-        return ReadOutcome::Entry(cut(&bytes, mode));
+        return ReadOutcome::Entry(cut(bytes, mode));
     }
     add(&shared.counters.corrupt_reads, 1);
     tracing::error!(ledger = key.ledger.0, entry = key.entry.0, "a stored entry fails its check");
@@ -89,7 +89,13 @@ pub(crate) fn check(shared: &Shared, bytes: Bytes, key: Key, mode: ReadMode) -> 
 }
 
 /// Reads and checks an entry at its place.
-pub(crate) fn fetch(shared: &Shared, segment: &Segment, place: Place, key: Key, mode: ReadMode) -> ReadOutcome {
+pub(crate) fn fetch(
+    shared: &Shared,
+    segment: &Segment,
+    place: Place,
+    key: Key,
+    mode: ReadMode,
+) -> ReadOutcome {
     let first = match mode {
         ReadMode::Full => place.len as usize,
         ReadMode::Head => HEAD_GUESS,
@@ -104,7 +110,7 @@ pub(crate) fn fetch(shared: &Shared, segment: &Segment, place: Place, key: Key, 
         read = segment.read(place, h.head_len());
     }
     match read {
-        Ok(bytes) => check(shared, bytes, key, mode),
+        Ok(bytes) => check(shared, &bytes, key, mode),
         Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => failed(shared, &IndexError::Damaged),
         Err(error) => {
             tracing::warn!(%error, path = %segment.path.display(), "an entry cannot be read");
@@ -165,8 +171,11 @@ pub(crate) fn read(shared: &Shared, id: LedgerId, entry: EntryId, mode: ReadMode
         let located = state.locate(entry.0);
         // Decided under the lock: an add accepted later comes after this answer. A sparse extent that has a gap may hide an accepted add.
         let pending = state.pending_bytes(entry.0).is_some();
-        let absent =
-            if pending { ReadOutcome::Unknown(UnknownReason::Pending) } else { negative(shared, Some(&state)) };
+        let absent = if pending {
+            ReadOutcome::Unknown(UnknownReason::Pending)
+        } else {
+            negative(shared, Some(&state))
+        };
         drop(state);
         if let Some(outcome) = outcome_of(shared, &ledger, located, entry, mode, || absent) {
             return outcome;
@@ -175,7 +184,12 @@ pub(crate) fn read(shared: &Shared, id: LedgerId, entry: EntryId, mode: ReadMode
 }
 
 /// Reads one entry if that needs no disk.
-pub(crate) fn read_cached(shared: &Shared, id: LedgerId, entry: EntryId, mode: ReadMode) -> Option<ReadOutcome> {
+pub(crate) fn read_cached(
+    shared: &Shared,
+    id: LedgerId,
+    entry: EntryId,
+    mode: ReadMode,
+) -> Option<ReadOutcome> {
     if shared.poisoned().is_some() {
         return Some(ReadOutcome::Unknown(UnknownReason::Stopped));
     }

@@ -104,7 +104,7 @@ impl Wave {
             let outcome = match &read {
                 Ok(()) => {
                     let from = usize::try_from(u64::from(place.offset) - self.start).unwrap_or(0);
-                    check(shared, bytes.slice(from..from + place.len as usize), key, ReadMode::Full)
+                    check(shared, &bytes.slice(from..from + place.len as usize), key, ReadMode::Full)
                 }
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => ReadOutcome::Corrupt,
                 Err(_) => ReadOutcome::Unknown(UnknownReason::Io),

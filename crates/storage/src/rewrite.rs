@@ -87,8 +87,7 @@ fn round(shared: &Shared, lane: &Lane, throttle: &dyn Fn(u64)) -> Result<bool, S
     let copied = copy(shared, lane, &sources, live, throttle)?;
     let new = Arc::clone(&copied.segment);
     unlist(shared, lane, &sources, |c| {
-        let listed =
-            crate::format::control::Listed { uuid: new.uuid, sealed: true, rewritten: true };
+        let listed = crate::format::control::Listed { uuid: new.uuid, sealed: true, rewritten: true };
         c.segments.insert(new.number, listed);
     })?;
     lane.segments.write().insert(new.number, Arc::clone(&new));

@@ -53,14 +53,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     pub(crate) fn of(run: &Run, segment: u32) -> Self {
-        Self {
-            first: run.first,
-            last: run.last,
-            segment,
-            row: run.row,
-            count: run.count,
-            bytes: run.bytes,
-        }
+        Self { first: run.first, last: run.last, segment, row: run.row, count: run.count, bytes: run.bytes }
     }
 
     pub(crate) fn contains(&self, entry: i64) -> bool {

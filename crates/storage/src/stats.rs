@@ -19,7 +19,8 @@ impl Histogram {
     }
 
     pub(crate) fn record(&mut self, us: u64) {
-        let i = (0..self.buckets.len() - 1).find(|&i| us < Self::bound_us(i)).unwrap_or(self.buckets.len() - 1);
+        let i =
+            (0..self.buckets.len() - 1).find(|&i| us < Self::bound_us(i)).unwrap_or(self.buckets.len() - 1);
         self.buckets[i] += 1;
         self.count += 1;
         self.sum_us += us;

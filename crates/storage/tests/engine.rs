@@ -1,5 +1,13 @@
 //! What the service relies on, one behaviour a test, on the simulated disk.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a test: a failure is a panic, and numbers are small"
+)]
+
 mod common;
 
 use common::*;
@@ -91,7 +99,10 @@ fn a_fence_waits_for_accepted_adds_and_sticks() {
     assert_eq!(fenced.take(), Some(none));
     assert_eq!(engine.stats().fences_waited, 1);
     assert_eq!(add(&engine, entry(1, 1), AddKind::Recovery), Some(AddOutcome::Ok));
-    assert_eq!(fence(&engine, 9), Some(FenceOutcome::Fenced { lac: EntryId::NONE, last_entry: EntryId::NONE }));
+    assert_eq!(
+        fence(&engine, 9),
+        Some(FenceOutcome::Fenced { lac: EntryId::NONE, last_entry: EntryId::NONE })
+    );
     drop(engine);
     bench.disk.crash(CrashPlan::LoseAll);
     let (engine, _) = bench.boot();
@@ -129,10 +140,7 @@ fn the_same_entry_again_is_ok_and_other_bytes_are_a_conflict() {
     assert_eq!(add(&engine, entry_of(1, 0, 50, 1), AddKind::Recovery), Some(AddOutcome::Conflict));
     assert_eq!(engine.stats().conflicts, 2);
     assert_eq!(engine.stats().entries, 1);
-    assert!(matches!(
-        add(&engine, entry(1, 1).slice(1..), AddKind::Normal),
-        Some(AddOutcome::Invalid(_))
-    ));
+    assert!(matches!(add(&engine, entry(1, 1).slice(1..), AddKind::Normal), Some(AddOutcome::Invalid(_))));
     let large = entry_of(1, 1, 20 << 10, 0);
     assert!(matches!(add(&engine, large, AddKind::Normal), Some(AddOutcome::TooLarge { .. })));
 }
@@ -350,7 +358,10 @@ fn limbo_denies_nothing_survives_restarts_and_can_be_cleared() {
     assert_eq!(read(&engine, 1, 1), ReadOutcome::Unknown(UnknownReason::Limbo));
     assert_eq!(read(&engine, 2, 0), ReadOutcome::Unknown(UnknownReason::Limbo));
     assert_eq!(engine.lac(LedgerId(1)), LacOutcome::Unknown(UnknownReason::Limbo));
-    assert_eq!(engine.last_entry(LedgerId(2), ReadMode::Full), LastEntryOutcome::Unknown(UnknownReason::Limbo));
+    assert_eq!(
+        engine.last_entry(LedgerId(2), ReadMode::Full),
+        LastEntryOutcome::Unknown(UnknownReason::Limbo)
+    );
     assert_eq!(fence(&engine, 1), Some(FenceOutcome::Unknown(UnknownReason::Limbo)));
     assert!(matches!(add(&engine, entry(3, 0), AddKind::Normal), Some(AddOutcome::FirstTouch { .. })));
     // A repair copies what is missing.

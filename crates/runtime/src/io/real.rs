@@ -1,15 +1,10 @@
 //! The operating system's file system: pwrite, fdatasync, fallocate, flock.
 
-use std::{
-    fs, io,
-    os::unix::fs::FileExt,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
-use super::{Disk, DirItem, File, Lock, OpenMode, Space, parent};
+use super::{DirItem, Disk, File, Lock, OpenMode, Space, parent};
 
 /// The real file system.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,10 +11,14 @@ use tidemill_types::LanePosition;
 use super::{Boot, ScannedLane, Unsealed};
 use crate::{
     error::OpenError,
-    format::control::{Control, Listed},
+    format::{
+        control::{Control, Listed},
+        header::SegmentHeader,
+    },
     lane::{Core, Lane, control::ControlFile, queue::Queue, roll::RollError, seal},
     ledgers::Ledgers,
     report::FinishBoot,
+    segment::Segment,
     shared::Shared,
 };
 
@@ -38,8 +42,7 @@ pub(crate) fn finish(mut boot: Boot, finish: FinishBoot) -> Result<Shared, OpenE
         lanes.push(Arc::new(lane));
         rests.push(rest);
     }
-    let mut shared =
-        Shared::new(config, disk, Ledgers::new(ledgers, finish.mark), lanes, cookies, locks);
+    let mut shared = Shared::new(config, disk, Ledgers::new(ledgers, finish.mark), lanes, cookies, locks);
     for (lane, rest) in shared.lanes.iter().zip(&rests) {
         settle(&shared, lane, rest)?;
     }
@@ -68,14 +71,14 @@ pub(crate) fn finish(mut boot: Boot, finish: FinishBoot) -> Result<Shared, OpenE
 /// What of a scan does not go into the lane.
 struct Rest {
     unsealed: Vec<Unsealed>,
+    bad_headers: Vec<Arc<Segment>>,
     leftovers: Vec<std::path::PathBuf>,
     strays: Vec<std::path::PathBuf>,
     control: Control,
 }
 
 fn lane(index: usize, s: ScannedLane, queue_bytes: usize) -> (Lane, Rest) {
-    let position =
-        LanePosition { lane: s.uuid, segment: u64::from(s.last_number), group: s.last_group };
+    let position = LanePosition { lane: s.uuid, segment: u64::from(s.last_number), group: s.last_group };
     let lane = Lane {
         index: u16::try_from(index).unwrap_or(u16::MAX),
         uuid: s.uuid,
@@ -89,7 +92,13 @@ fn lane(index: usize, s: ScannedLane, queue_bytes: usize) -> (Lane, Rest) {
         total_bytes: AtomicU64::new(0),
         dir: s.dir,
     };
-    let rest = Rest { unsealed: s.unsealed, leftovers: s.leftovers, strays: s.strays, control: s.control };
+    let rest = Rest {
+        unsealed: s.unsealed,
+        bad_headers: s.bad_headers,
+        leftovers: s.leftovers,
+        strays: s.strays,
+        control: s.control,
+    };
     (lane, rest)
 }
 
@@ -100,6 +109,17 @@ fn settle(shared: &Shared, lane: &Lane, rest: &Rest) -> Result<(), OpenError> {
         aside.push(".lost");
         let moved = shared.disk.rename(path, std::path::Path::new(&aside));
         moved.map_err(|e| OpenError::io("moving aside", path, e))?;
+    }
+    for s in &rest.bad_headers {
+        let header = SegmentHeader {
+            lane: lane.uuid,
+            uuid: s.uuid,
+            number: s.number,
+            rewritten: s.rewritten,
+            first_group: s.first_group,
+        };
+        let written = s.file.write_at(&header.encode(), 0).and_then(|()| s.file.sync_data());
+        written.map_err(|e| OpenError::io("repairing the header of", &s.path, e))?;
     }
     for u in &rest.unsealed {
         seal_scanned(shared, lane, u)?;

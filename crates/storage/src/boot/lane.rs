@@ -50,6 +50,8 @@ pub(crate) struct ScannedLane {
     pub(crate) strays: Vec<PathBuf>,
     pub(crate) segments: BTreeMap<u32, Arc<Segment>>,
     pub(crate) unsealed: Vec<Unsealed>,
+    /// Segments whose header is written again, so that the finding does not come back with every boot.
+    pub(crate) bad_headers: Vec<Arc<Segment>>,
     pub(crate) hidden: BTreeMap<LedgerId, Hidden>,
     pub(crate) last_number: u32,
     pub(crate) last_group: u64,
@@ -59,6 +61,7 @@ pub(crate) struct ScannedLane {
 /// A listed segment after its footer was looked for.
 struct Opened {
     segment: Arc<Segment>,
+    bad_header: bool,
     sealed: Option<(Footer, Vec<Run>)>,
 }
 
@@ -73,7 +76,7 @@ fn open_segment(
     number: u32,
     listed: Listed,
     losses: &mut Vec<Loss>,
-) -> Result<Option<Segment>, OpenError> {
+) -> Result<Option<(Segment, bool)>, OpenError> {
     let path = dir.join(segment_name(number));
     let file = match disk.open(&path, OpenMode::ReadWrite) {
         Ok(f) => f,
@@ -98,10 +101,11 @@ fn open_segment(
         keep: AtomicBool::new(false),
         footer: OnceLock::new(),
     };
-    if header.is_none() {
+    let bad_header = header.is_none();
+    if bad_header {
         losses.push(damaged(&segment, "its header is bad"));
     }
-    Ok(Some(segment))
+    Ok(Some((segment, bad_header)))
 }
 
 /// The directory of a sealed segment; `None` when it has to be scanned.
@@ -129,17 +133,24 @@ fn read_sealed(
     }
 }
 
-/// The checkpoint of the newest log segment that has a good one.
-fn checkpoint(opened: &[Opened], losses: &mut Vec<Loss>) -> Result<States, OpenError> {
-    let mut with: Vec<&Opened> =
-        opened.iter().filter(|o| o.sealed.as_ref().is_some_and(|(f, _)| f.has_states)).collect();
-    with.sort_by_key(|o| (o.sealed.as_ref().map(|(f, _)| f.last_group), o.segment.number));
-    while let Some(o) = with.pop() {
-        let Some((footer, _)) = &o.sealed else { continue };
-        match o.segment.read_states(footer) {
+/// The checkpoint of the newest log segment that has a good one. One with a bad one will be scanned: its state records count.
+fn checkpoint(opened: &mut [Opened], losses: &mut Vec<Loss>) -> Result<States, OpenError> {
+    let mut with: Vec<(u64, u32, usize, Footer)> = opened
+        .iter()
+        .enumerate()
+        .filter_map(|(i, o)| o.sealed.as_ref().map(|(f, _)| (f.last_group, o.segment.number, i, *f)))
+        .filter(|(.., footer)| footer.has_states)
+        .collect();
+    with.sort_by_key(|&(group, number, ..)| (group, number));
+    while let Some((.., i, footer)) = with.pop() {
+        let segment = &opened[i].segment;
+        match segment.read_states(&footer) {
             Ok(states) => return Ok(states),
-            Err(IndexError::Io(e)) => return Err(OpenError::io("reading", &o.segment.path, e)),
-            Err(IndexError::Damaged) => losses.push(damaged(&o.segment, "its checkpoint is bad")),
+            Err(IndexError::Io(e)) => return Err(OpenError::io("reading", &segment.path, e)),
+            Err(IndexError::Damaged) => {
+                losses.push(damaged(segment, "its checkpoint is bad"));
+                opened[i].sealed = None;
+            }
         }
     }
     Ok(States::default())
@@ -158,12 +169,17 @@ pub(crate) fn scan_lane(
     let Listing { mut control, leftovers, strays } = listing::list(disk, dir, uuid, had_data, losses)?;
     let mut opened = Vec::new();
     for (&number, &listed) in &control.segments {
-        let Some(segment) = open_segment(disk, dir, index, number, listed, losses)? else { continue };
+        let Some((mut segment, bad_header)) = open_segment(disk, dir, index, number, listed, losses)? else {
+            continue;
+        };
         let sealed = read_sealed(&segment, listed, losses)?;
-        opened.push(Opened { segment: Arc::new(segment), sealed });
+        if let Some((footer, _)) = &sealed {
+            segment.first_group = footer.first_group;
+        }
+        opened.push(Opened { segment: Arc::new(segment), bad_header, sealed });
     }
     let last_log = opened.iter().filter(|o| !o.segment.rewritten).map(|o| o.segment.number).max();
-    let states = checkpoint(&opened, losses)?;
+    let states = checkpoint(&mut opened, losses)?;
     let mut replay = Replay::new(index, ledgers, losses, &states);
     for o in &opened {
         if let Some((footer, runs)) = &o.sealed {
@@ -181,6 +197,7 @@ pub(crate) fn scan_lane(
         strays,
         segments: BTreeMap::new(),
         unsealed: Vec::new(),
+        bad_headers: Vec::new(),
         hidden: BTreeMap::new(),
         last_number: 0,
         last_group: 0,
@@ -207,6 +224,9 @@ pub(crate) fn scan_lane(
         if !o.segment.rewritten && number >= lane.last_number {
             lane.last_number = number;
             lane.last_group = lane.last_group.max(last_group);
+        }
+        if o.bad_header {
+            lane.bad_headers.push(Arc::clone(&o.segment));
         }
         lane.segments.insert(number, o.segment);
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tidemill_types::{LedgerId, EntryId};
+use tidemill_types::{EntryId, LedgerId};
 
 use super::lane::Unsealed;
 use crate::{

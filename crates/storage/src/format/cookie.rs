@@ -62,7 +62,15 @@ impl Cookie {
             return None;
         }
         let lanes = (0..count).map(|_| r.uuid().map(MemberId)).collect::<Option<Vec<_>>>()?;
-        r.0.is_empty().then_some(Self { cluster, bookie, lane, incarnation, pending, limbo: flags == 1, lanes })
+        r.0.is_empty().then_some(Self {
+            cluster,
+            bookie,
+            lane,
+            incarnation,
+            pending,
+            limbo: flags == 1,
+            lanes,
+        })
     }
 }
 

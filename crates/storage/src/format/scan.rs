@@ -92,8 +92,7 @@ pub(crate) fn scan(
     visit: &mut dyn FnMut(Record, u64),
 ) -> io::Result<ScanEnd> {
     let len = file.len()?;
-    let mut end =
-        ScanEnd { data_end: BLOCK, last_group: first - 1, groups: 0, torn: false, damaged: None };
+    let mut end = ScanEnd { data_end: BLOCK, last_group: first - 1, groups: 0, torn: false, damaged: None };
     let mut at = BLOCK;
     loop {
         let found = group_at(file, uuid, at, len)?;

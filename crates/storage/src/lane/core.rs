@@ -9,7 +9,10 @@ use std::{
 use tidemill_types::LedgerId;
 
 use super::{Lane, queue::Op};
-use crate::{counters::add, error::Poison, format::group::GroupBuilder, ledger::Ledger, segment::Segment, shared::Shared};
+use crate::{
+    counters::add, error::Poison, format::group::GroupBuilder, ledger::Ledger, segment::Segment,
+    shared::Shared,
+};
 
 /// The segment that takes groups.
 #[derive(Debug)]

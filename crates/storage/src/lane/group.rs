@@ -2,11 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use super::{
-    core::Core,
-    queue::Op,
-    roll::RollError,
-};
+use super::{core::Core, queue::Op, roll::RollError};
 use crate::{
     acks::Acks,
     counters::add,

@@ -17,13 +17,34 @@ const SMALL: usize = 64;
 /// What waits for the lane.
 #[derive(Debug)]
 pub(crate) enum Op {
-    Add { ledger: Arc<Ledger>, entry: i64, lac: i64, bytes: Bytes, kind: AddKind, ack: AckTo },
+    Add {
+        ledger: Arc<Ledger>,
+        entry: i64,
+        lac: i64,
+        bytes: Bytes,
+        kind: AddKind,
+        ack: AckTo,
+    },
     /// The same bytes as an add that was accepted before: answered when that one is settled.
-    Again { ledger: Arc<Ledger>, entry: i64, ack: AckTo },
+    Again {
+        ledger: Arc<Ledger>,
+        entry: i64,
+        ack: AckTo,
+    },
     /// Writes a record unless the fence is durable; answered after everything before it in any case (R25).
-    Fence { ledger: Arc<Ledger>, done: Option<Completion<FenceOutcome>> },
-    Lac { ledger: Arc<Ledger>, lac: EntryId, done: Completion<WriteOutcome> },
-    Collect { ledger: Arc<Ledger>, done: Completion<WriteOutcome> },
+    Fence {
+        ledger: Arc<Ledger>,
+        done: Option<Completion<FenceOutcome>>,
+    },
+    Lac {
+        ledger: Arc<Ledger>,
+        lac: EntryId,
+        done: Completion<WriteOutcome>,
+    },
+    Collect {
+        ledger: Arc<Ledger>,
+        done: Completion<WriteOutcome>,
+    },
 }
 
 impl Op {

@@ -91,8 +91,7 @@ impl Core {
         let path = self.lane.dir.join(segment_name(number));
         let size = shared.config.segment_bytes;
         let file = shared.disk.create(&path, size).map_err(|e| self.stall(shared, "new segment", &e))?;
-        let header =
-            SegmentHeader { lane: self.lane.uuid, uuid, number, rewritten: false, first_group };
+        let header = SegmentHeader { lane: self.lane.uuid, uuid, number, rewritten: false, first_group };
         if let Err(error) = file.write_at(&header.encode(), 0) {
             // Not listed: whether the removal gets through does not matter, boot removes it too.
             let _ = shared.disk.remove(&path);

@@ -43,7 +43,8 @@ impl Core {
         let limits = &shared.config.space;
         let before = self.lane.space_state();
         // Without an open segment the next add needs room for one, whatever the shares say.
-        let no_room = self.active.as_ref().is_none_or(|a| a.must_seal) && space.free < shared.config.segment_bytes;
+        let no_room =
+            self.active.as_ref().is_none_or(|a| a.must_seal) && space.free < shared.config.segment_bytes;
         let state = if used >= limits.recovery_until || no_room {
             SpaceState::Full
         } else if used >= limits.read_only_at {

@@ -187,10 +187,8 @@ fn fill(
             builder.clear();
         }
         let in_group = builder.push(|b| record::put_entry(b, record::ADD, &bytes));
-        let place = Place {
-            offset: u32::try_from(at + in_group as u64).map_err(|_| Stop::Kept)?,
-            len: l.place.len,
-        };
+        let place =
+            Place { offset: u32::try_from(at + in_group as u64).map_err(|_| Stop::Kept)?, len: l.place.len };
         let lac = EntryHeader::parse(&bytes).map_or(-1, |h| h.lac.0);
         rows.push(IndexRow { ledger: l.ledger, entry: l.entry, place, lac });
     }

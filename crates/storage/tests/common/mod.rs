@@ -31,7 +31,11 @@ pub(crate) struct Bench {
 }
 
 /// A small config: everything rolls early.
-pub(crate) fn config(lanes: usize, clock: &Arc<ManualClock>, fatal: &Arc<Mutex<Option<Poison>>>) -> EngineConfig {
+pub(crate) fn config(
+    lanes: usize,
+    clock: &Arc<ManualClock>,
+    fatal: &Arc<Mutex<Option<Poison>>>,
+) -> EngineConfig {
     let dirs = (0..lanes).map(|i| PathBuf::from(format!("/lane{i}"))).collect();
     let mut config = EngineConfig::new(dirs);
     config.segment_bytes = 64 << 10;
