@@ -59,11 +59,8 @@ impl Admin {
         partitions: u32,
         config: impl IntoIterator<Item = (String, String)>,
     ) -> Result<v1::Topic, ClientError> {
-        let request = v1::AlterTopicRequest {
-            name: name.to_owned(),
-            partitions,
-            config: config.into_iter().collect(),
-        };
+        let request =
+            v1::AlterTopicRequest { name: name.to_owned(), partitions, config: config.into_iter().collect() };
         let what = format!("alter topic {name}");
         let answer = self
             .client

@@ -38,7 +38,7 @@ impl Default for ClientConfig {
             attempt_timeout: ATTEMPT_TIMEOUT,
             connect_timeout: CONNECT_TIMEOUT,
             backoff_min: Duration::from_millis(20),
-            backoff_max: Duration::from_secs(1),
+            backoff_max: Duration::from_millis(500),
             max_answer_bytes: 96 << 20,
         }
     }

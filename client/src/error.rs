@@ -83,8 +83,7 @@ impl ClientError {
             // A code that this version does not know: the server says whether to retry.
             retryable: e.retryable || code.is_some_and(ErrorCode::retryable),
             message: format!("{what}: {}", e.message),
-            retry_after: (e.retry_after_ms > 0)
-                .then(|| Duration::from_millis(u64::from(e.retry_after_ms))),
+            retry_after: (e.retry_after_ms > 0).then(|| Duration::from_millis(u64::from(e.retry_after_ms))),
             owner,
         }
     }
@@ -122,11 +121,8 @@ mod tests {
     #[test]
     fn owner_and_delay_survive_a_status() {
         let metadata = vec![("owner".into(), "h:1".into()), ("epoch".into(), "7".into())];
-        let s = status(
-            ErrorCode::NotOwner,
-            "moved",
-            Details { metadata, retry_after_ms: Some(20), field: None },
-        );
+        let s =
+            status(ErrorCode::NotOwner, "moved", Details { metadata, retry_after_ms: Some(20), field: None });
         let e = ClientError::from_status("produce", &s);
         assert_eq!(e.owner, Some(OwnerHint { address: "h:1".into(), epoch: 7 }));
         assert_eq!((e.retryable, e.retry_after), (true, Some(Duration::from_millis(20))));

@@ -75,7 +75,9 @@ pub(crate) async fn list(
         let calls = calls.into_iter().flat_map(|(owner, items)| {
             items.chunks(MAX_PER_CALL).map(|c| (owner.clone(), c.to_vec())).collect::<Vec<_>>()
         });
-        for outcome in join_all(calls.map(|(owner, items)| ask(client, owner, queries, items, deadline))).await {
+        for outcome in
+            join_all(calls.map(|(owner, items)| ask(client, owner, queries, items, deadline))).await
+        {
             for (i, result) in outcome {
                 let q = &queries[i];
                 match result {
@@ -152,9 +154,7 @@ async fn ask(
             let q = &queries[*i];
             let what = format!("list offsets of {}/{}", q.topic, q.partition);
             let result = match by_name.get(&(&*q.topic, q.partition)) {
-                None => {
-                    Err(ClientError::new(ErrorCode::Internal, format!("{what}: missing in the answer")))
-                }
+                None => Err(ClientError::new(ErrorCode::Internal, format!("{what}: missing in the answer"))),
                 Some(v1::ListedOffset { error: Some(e), .. }) => Err(ClientError::from_item(&what, e)),
                 Some(o) => Ok(OffsetResult {
                     topic: q.topic.clone(),

@@ -8,6 +8,9 @@ use tidemill_types::ErrorCode;
 
 use crate::ClientError;
 
+/// Well below the time after which a broker forgets a producer, so that a retry never meets a forgotten one.
+const MAX_DELIVERY_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
+
 /// Configuration of a [`crate::Producer`].
 #[derive(Clone, Debug)]
 pub struct ProducerConfig {
@@ -61,9 +64,9 @@ impl ProducerConfig {
         if !(1..=defaults::PRODUCER_BATCHES).contains(&self.max_in_flight) {
             return refuse("max_in_flight", self.max_in_flight.to_string(), "1 to 5");
         }
-        if self.linger >= self.delivery_timeout || self.delivery_timeout > Duration::from_secs(24 * 3600) {
+        if self.linger >= self.delivery_timeout || self.delivery_timeout > MAX_DELIVERY_TIMEOUT {
             let found = format!("{:?} with linger {:?}", self.delivery_timeout, self.linger);
-            return refuse("delivery_timeout", found, "above linger, at most 24 h");
+            return refuse("delivery_timeout", found, "above linger, at most 6 h");
         }
         if self.request_timeout.is_zero() {
             return refuse("request_timeout", "0".to_owned(), "above 0");

@@ -17,7 +17,10 @@ pub enum ProducerError {
         limit: usize,
     },
     /// Larger than a batch may be.
-    #[error("send to {topic}: the record needs {bytes} bytes, allowed are {max} ({})", ErrorCode::MessageTooLarge)]
+    #[error(
+        "send to {topic}: the record needs {bytes} bytes, allowed are {max} ({})",
+        ErrorCode::MessageTooLarge
+    )]
     TooLarge {
         /// The topic.
         topic: Arc<str>,
@@ -27,7 +30,10 @@ pub enum ProducerError {
         max: usize,
     },
     /// No such partition.
-    #[error("send to {topic}/{partition}: the topic has {partitions} partitions ({})", ErrorCode::UnknownPartition)]
+    #[error(
+        "send to {topic}/{partition}: the topic has {partitions} partitions ({})",
+        ErrorCode::UnknownPartition
+    )]
     UnknownPartition {
         /// The topic.
         topic: Arc<str>,
@@ -57,7 +63,10 @@ pub enum ProducerError {
         topic: Arc<str>,
     },
     /// No room within the delivery time-out.
-    #[error("send to {topic}: no memory became free within the delivery time-out ({})", ErrorCode::DeadlineExceeded)]
+    #[error(
+        "send to {topic}: no memory became free within the delivery time-out ({})",
+        ErrorCode::DeadlineExceeded
+    )]
     TimedOut {
         /// The topic.
         topic: Arc<str>,

@@ -122,8 +122,7 @@ impl Topology {
     /// An error named the owner: used at once, unless something newer is known.
     pub(crate) fn hint(&self, topic: &str, partition: u32, owner: &str, epoch: u64) {
         let mut state = self.state.lock();
-        let Some(route) =
-            state.topics.get_mut(topic).and_then(|t| t.partitions.get_mut(partition as usize))
+        let Some(route) = state.topics.get_mut(topic).and_then(|t| t.partitions.get_mut(partition as usize))
         else {
             return;
         };
