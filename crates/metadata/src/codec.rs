@@ -5,7 +5,8 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tidemill_types::meta::{Answer, Query, Rejection, Reply, Request, Watched};
+use tidemill_types::LanePosition;
+use tidemill_types::meta::{Answer, MetaView, Query, Rejection, Reply, Request, Watched};
 
 /// First byte of everything that is encoded here.
 pub const CODEC_VERSION: u8 = 1;
@@ -19,6 +20,11 @@ pub const MAX_QUERY_LEN: usize = 4 << 10;
 pub const MAX_ANSWER_LEN: usize = 512 << 20;
 /// Longest encoded event of a watch, bytes.
 pub const MAX_WATCHED_LEN: usize = 512 << 20;
+
+/// Longest encoded piece of a view, bytes.
+pub const MAX_VIEW_LEN: usize = 16 << 20;
+/// Longest encoded list of a bookie's positions, bytes.
+pub const MAX_POSITIONS_LEN: usize = 16 << 10;
 
 /// Why bytes were refused, or a value could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,4 +121,6 @@ codec! {
     "query", Query, MAX_QUERY_LEN, encode_query, decode_query;
     "answer", Answer, MAX_ANSWER_LEN, encode_answer, decode_answer;
     "watched event", Watched, MAX_WATCHED_LEN, encode_watched, decode_watched;
+    "piece of a view", MetaView, MAX_VIEW_LEN, encode_view, decode_view;
+    "list of positions", Vec<LanePosition>, MAX_POSITIONS_LEN, encode_positions, decode_positions;
 }
