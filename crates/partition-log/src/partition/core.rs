@@ -39,6 +39,8 @@ pub(super) struct Open {
     pub(super) base: Offset,
     /// First piece of the newest complete snapshot.
     state_entry: EntryId,
+    /// Its last piece.
+    state_end: EntryId,
     since_state: u64,
     /// `data` entries that were handed to it.
     pub(super) data_entries: u64,
@@ -80,6 +82,8 @@ pub(super) struct Core {
     pub(super) barrier_waiters: Vec<oneshot::Sender<bool>>,
     pub(super) barrier_task: bool,
     pub(super) counters: LogCounters,
+    /// Monotonic time of the last look for producers to forget.
+    pub(super) expired_at: Duration,
 }
 
 /// Numbers that handing out needs.
@@ -114,6 +118,7 @@ impl Core {
             barrier_waiters: Vec::new(),
             barrier_task: false,
             counters: LogCounters::default(),
+            expired_at: Duration::ZERO,
         }
     }
 
@@ -201,15 +206,13 @@ impl Core {
     /// Appends a snapshot of the state as of here.
     pub(super) fn append_state(&mut self) {
         let pieces = self.producers.snapshot(self.handed.next_offset);
-        let mut first = None;
+        let mut range: Option<(EntryId, EntryId)> = None;
         for piece in pieces {
-            match self.append_internal(Kind::State, &[piece]) {
-                Some(handle) => first = first.or(Some(handle.entry())),
-                None => return,
-            }
+            let Some(handle) = self.append_internal(Kind::State, &[piece]) else { return };
+            range = Some((range.map_or(handle.entry(), |r| r.0), handle.entry()));
         }
-        if let (Some(open), Some(first)) = (&mut self.open, first) {
-            open.state_entry = first;
+        if let (Some(open), Some((first, last))) = (&mut self.open, range) {
+            (open.state_entry, open.state_end) = (first, last);
             open.since_state = 0;
         }
     }
@@ -241,6 +244,11 @@ impl Core {
         }
     }
 
+    /// Whether the open ledger has a complete snapshot that is acknowledged.
+    pub(super) fn has_durable_state(&self, lac: EntryId) -> bool {
+        self.open.as_ref().is_some_and(|o| o.state_entry != EntryId::NONE && o.state_durable(lac))
+    }
+
     /// Puts back what a ledger did not get, in front of what waits.
     pub(super) fn requeue(&mut self, ops: VecDeque<Op>, acked: Place) {
         for op in ops.into_iter().rev() {
@@ -269,6 +277,7 @@ impl Open {
             writer,
             base,
             state_entry: EntryId::NONE,
+            state_end: EntryId::NONE,
             since_state: 0,
             data_entries: 0,
             index: IndexBuilder::default(),
@@ -279,6 +288,10 @@ impl Open {
             degraded: false,
             roll_wanted: false,
         }
+    }
+
+    fn state_durable(&self, lac: EntryId) -> bool {
+        self.state_end <= lac
     }
 
     fn refused(&mut self, e: AppendRefused) {

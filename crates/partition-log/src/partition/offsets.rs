@@ -96,9 +96,24 @@ impl PartitionLog {
         Ok(None)
     }
 
+    /// The newest complete snapshot stays (2.1 rule 6): how far the log start may go with the ledger that has it in the chain.
+    async fn state_bound(&self) -> Result<Offset, FetchError> {
+        if self.core.lock().has_durable_state(self.shared.lac()) {
+            return Ok(Offset(i64::MAX));
+        }
+        let view = self.ctx.meta.partition(self.id).await;
+        let Some(view) = view.map_err(|e| FetchError::Unavailable(e.to_string()))? else {
+            return Err(FetchError::NotOwner);
+        };
+        // Only a ledger with records surely has one: its `data` entries stand behind it.
+        let newest = view.ledgers.iter().rposition(|l| l.records.is_some_and(|n| n > 0));
+        let next = newest.and_then(|i| view.partition.chain.get(i + 1));
+        Ok(next.map_or(Offset(i64::MAX), |e| Offset(e.base_offset.0 - 1)))
+    }
+
     pub(super) async fn move_log_start(self: &Arc<Self>, to: Offset) -> Result<Offset, FetchError> {
         let log_start = self.check_readable()?;
-        let to = to.min(self.shared.high_watermark());
+        let to = to.min(self.shared.high_watermark()).min(self.state_bound().await?);
         if to <= log_start {
             return Ok(log_start);
         }

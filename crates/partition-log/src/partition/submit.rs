@@ -16,6 +16,9 @@ use crate::{
     producers::{Sequenced, Verdict},
 };
 
+/// How far the append time of a call that waits may lie behind the clock.
+const SHARED_TIME_MS: i64 = 100;
+
 /// What the batches of a call are, all alike.
 enum Judged {
     New,
@@ -81,10 +84,11 @@ impl PartitionLog {
     }
 
     pub(super) fn judge_and_take(self: &Arc<Self>, core: &mut Core, call: Call) {
-        // Calls that wait share a time, so that they can become one entry.
+        // Calls that wait together share a time, so that they can become one entry.
+        let now = self.append_time(core);
         let append_time_ms = match core.parked.back() {
-            Some(op) if core.can_append() => op.append_time_ms,
-            _ => self.append_time(core),
+            Some(op) if now - op.append_time_ms <= SHARED_TIME_MS => op.append_time_ms,
+            _ => now,
         };
         let (base, judged) = (core.judged.next_offset, self.judge(core, &call.batches, append_time_ms));
         match judged {

@@ -7,6 +7,9 @@ use tokio::time::timeout;
 use super::PartitionLog;
 use crate::{Description, LogState, ProduceError};
 
+/// A pass over all producers of a partition, so not at every tick. What is expired is judged as such before it is forgotten.
+const EXPIRY_PASS: Duration = Duration::from_mins(1);
+
 impl PartitionLog {
     pub(super) fn maintain_at(self: &Arc<Self>, now: Duration) {
         let mut core = self.core.lock();
@@ -34,8 +37,11 @@ impl PartitionLog {
             // Read-ahead and readers come back with the next catch-up read.
             self.catch_up.lock().take();
         }
-        let expired = self.expired_before(core.judged.append_time_ms.max(self.quorum_bound()));
-        core.producers.expire(expired);
+        if now.saturating_sub(core.expired_at) >= EXPIRY_PASS {
+            core.expired_at = now;
+            let expired = self.expired_before(core.judged.append_time_ms.max(self.quorum_bound()));
+            core.producers.expire(expired);
+        }
         self.drive_if_needed(&mut core);
     }
 

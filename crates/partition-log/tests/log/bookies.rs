@@ -25,10 +25,10 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn put(&mut self, e: Entry) {
+    fn put(&mut self, e: &Entry) {
         self.lac = self.lac.max(Some(e.header().lac));
         let old = self.entries.insert(e.header().entry, e.clone());
-        assert!(old.is_none_or(|o| o == e), "two different entries of one id (R24)");
+        assert!(old.is_none_or(|o| o == *e), "two different entries of one id (R24)");
     }
 }
 
@@ -59,7 +59,7 @@ impl Bookie {
         let answer = if l.fenced {
             AddAnswer::Fenced
         } else {
-            l.put(e);
+            l.put(&e);
             AddAnswer::Ok
         };
         WireAck { request_id: a.request_id, answer }
@@ -149,7 +149,7 @@ impl Transport for Network {
             let add = |e| {
                 let e = Entry::decode(e).unwrap();
                 let fenced = || Ledger { fenced: true, ..Ledger::default() };
-                ledgers.entry(e.header().ledger).or_insert_with(fenced).put(e);
+                ledgers.entry(e.header().ledger).or_insert_with(fenced).put(&e);
                 AddAnswer::Ok
             };
             entries.into_iter().map(add).collect()

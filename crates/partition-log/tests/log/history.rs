@@ -94,7 +94,7 @@ impl Run {
         }
     }
 
-    async fn own_next(&mut self) {
+    fn own_next(&mut self) {
         self.brokers += 1;
         self.broker = self.cluster.broker(self.brokers);
         self.log = self.cluster.own(&self.broker);
@@ -114,10 +114,10 @@ impl Run {
                 self.retry(id).await;
             }
             Step::Hold(hold) => self.cluster.hold_adds(hold),
-            Step::TakeOver => self.own_next().await,
+            Step::TakeOver => self.own_next(),
             Step::Release => {
                 self.log.release().await;
-                self.own_next().await;
+                self.own_next();
             }
             Step::Fence => {
                 if let Some(l) = self.log.describe().open_ledger {
@@ -151,7 +151,7 @@ async fn run(steps: Vec<Step>) {
     }
     // Heal, and let every client have its answers.
     run.cluster.hold_adds(false);
-    run.own_next().await;
+    run.own_next();
     for _ in 0..3 {
         for id in 0..3 {
             run.retry(id).await;
@@ -177,7 +177,7 @@ async fn run(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_acknowledged_record_is_there_once_at_its_offset(steps in steps()) {

@@ -1,5 +1,7 @@
 //! Partition logs over the real ledger client, the quorum's real state machine, and bookies in this process.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod barrier;
 mod bookies;
 mod cluster;
@@ -9,4 +11,5 @@ mod produce;
 mod quorum;
 mod reading;
 mod rolling;
+mod stress;
 mod take_over;

@@ -163,6 +163,8 @@ async fn an_idle_ledger_is_closed_and_the_next_produce_opens_another() {
     while log.describe().open_ledger.is_some() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    settle().await;
+    assert_eq!(std::sync::Arc::strong_count(&log), 1, "no task holds an idle partition");
     let record = c.quorum.state.lock().ledger(first).cloned().unwrap();
     assert_eq!((record.state, record.records), (LedgerState::Closed, Some(1)));
     assert_eq!(produce(&log, "b").await, Offset(1));
