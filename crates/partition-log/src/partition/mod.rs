@@ -125,7 +125,7 @@ impl PartitionLog {
         self.reserve_bytes(bytes).await
     }
 
-    /// Appends batches, each checked with [`tidemill_record::check`], as one entry. Never waits: the order of calls is
+    /// Appends batches, each checked with [`tidemill_record::check()`], as one entry. Never waits: the order of calls is
     /// the order of offsets and of answers.
     pub fn submit(self: &Arc<Self>, batches: Vec<Batch>, reservation: Reservation) -> ProduceHandle {
         self.submit_call(batches, reservation)
