@@ -14,6 +14,8 @@
 mod durable;
 mod real;
 mod sim;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fmt, io,

@@ -67,8 +67,12 @@ impl Disk for RealDisk {
         if path.is_dir() {
             return Ok(());
         }
+        let missing: Vec<&Path> = path.ancestors().take_while(|p| !p.is_dir()).collect();
         fs::create_dir_all(path)?;
-        self.sync_dir(&parent(path))
+        for made in missing {
+            self.sync_dir(&parent(made))?;
+        }
+        Ok(())
     }
 
     fn create(&self, path: &Path, preallocate: u64) -> io::Result<Arc<dyn File>> {

@@ -10,6 +10,8 @@ pub(crate) mod index;
 pub(crate) mod record;
 pub(crate) mod scan;
 pub(crate) mod states;
+#[cfg(test)]
+mod tests;
 
 /// Everything that is synced apart starts on a block of its own, so that no write touches a block that holds synced bytes.
 pub(crate) const BLOCK: u64 = 4096;

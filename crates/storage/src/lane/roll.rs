@@ -97,6 +97,7 @@ impl Core {
             let _ = shared.disk.remove(&path);
             return Err(self.stall(shared, "header of a new segment", &error));
         }
+        Self::count_written(shared, BLOCK);
         file.sync_data().map_err(|e| shared.poison("sync", &path, &e))?;
         shared.disk.sync_dir(&self.lane.dir).map_err(|e| shared.poison("sync", &self.lane.dir, &e))?;
         // Listed before the first group: a listed segment that is missing is a loss, so it must exist durably first.
