@@ -1,6 +1,6 @@
 //! The quorum's codec with this crate's errors.
 
-use serde::{Serialize, de::DeserializeOwned};
+use tidemill_metadata::codec::{self, CodecError};
 use tidemill_types::{
     ErrorCode, LanePosition,
     meta::{Answer, MetaView, Query, Rejection, Reply, Request, Watched},
@@ -8,39 +8,44 @@ use tidemill_types::{
 
 use crate::MetaError;
 
-const VERSION: u8 = 1;
-
-fn enc<T: Serialize>(v: &T) -> Result<Vec<u8>, MetaError> {
-    postcard::to_extend(v, vec![VERSION])
-        .map_err(|e| MetaError::Refused { code: ErrorCode::InvalidArgument, why: e.to_string() })
+/// What this side wanted to say is too long.
+fn refused(e: &CodecError) -> MetaError {
+    let code = match e {
+        CodecError::TooLong { .. } => ErrorCode::MessageTooLarge,
+        _ => ErrorCode::InvalidArgument,
+    };
+    MetaError::Refused { code, why: e.to_string() }
 }
 
-fn dec<T: DeserializeOwned>(b: &[u8]) -> Result<T, MetaError> {
-    let bad = |why: String| MetaError::Malformed { why };
-    match b.split_first() {
-        Some((&VERSION, rest)) => postcard::from_bytes(rest).map_err(|e| bad(e.to_string())),
-        _ => Err(bad("another version".to_owned())),
-    }
+/// What the other side said cannot be read.
+fn malformed(e: &CodecError) -> MetaError {
+    MetaError::Malformed { why: e.to_string() }
 }
 
 pub(crate) fn encode_request(r: &Request) -> Result<Vec<u8>, MetaError> {
-    enc(r)
+    codec::encode_request(r).map_err(|e| refused(&e))
 }
+
 pub(crate) fn decode_result(b: &[u8]) -> Result<Result<Reply, Rejection>, MetaError> {
-    dec(b)
+    codec::decode_result(b).map_err(|e| malformed(&e))
 }
+
 pub(crate) fn encode_query(q: &Query) -> Result<Vec<u8>, MetaError> {
-    enc(q)
+    codec::encode_query(q).map_err(|e| refused(&e))
 }
+
 pub(crate) fn decode_answer(b: &[u8]) -> Result<Answer, MetaError> {
-    dec(b)
+    codec::decode_answer(b).map_err(|e| malformed(&e))
 }
+
 pub(crate) fn decode_view(b: &[u8]) -> Result<MetaView, MetaError> {
-    dec(b)
+    codec::decode_view(b).map_err(|e| malformed(&e))
 }
+
 pub(crate) fn decode_watched(b: &[u8]) -> Result<Watched, MetaError> {
-    dec(b)
+    codec::decode_watched(b).map_err(|e| malformed(&e))
 }
+
 pub(crate) fn encode_positions(p: &Vec<LanePosition>) -> Result<Vec<u8>, MetaError> {
-    enc(p)
+    codec::encode_positions(p).map_err(|e| refused(&e))
 }

@@ -99,7 +99,8 @@ fn take(mirror: &MetaMirror, pieces: &mut Vec<MetaView>, event: WatchEvent) -> R
             }
         }
         Some(Event::AtRevision(revision)) => {
-            if shared.table.write().advance(Revision(revision)) {
+            let news = shared.table.write().advance(Revision(revision));
+            if news {
                 shared.revision.send_replace(Some(Revision(revision)));
             }
         }

@@ -46,7 +46,6 @@ impl MetaMirror {
     }
 
     /// The table; hold the guard shortly and never across an await: the watch waits for it.
-    #[must_use]
     pub fn table(&self) -> RwLockReadGuard<'_, MetaTable> {
         self.inner.table.read()
     }
