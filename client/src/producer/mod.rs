@@ -114,4 +114,9 @@ impl Producer {
         let sent = self.shared.partitions.lock().iter().map(|p| p.acc.lock().taken).sum();
         Counters { sent, acked, not_written, unknown, batch_retries: read(&c.batch_retries) }
     }
+
+    #[cfg(test)]
+    pub(crate) fn shared_free(&self) -> usize {
+        self.shared.memory.available_permits()
+    }
 }

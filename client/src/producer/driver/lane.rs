@@ -20,6 +20,8 @@ use crate::{
 #[derive(Debug)]
 struct Item {
     batch: Closed,
+    /// Which batch of the lane it is.
+    ordinal: u64,
     deadline: Instant,
     /// On its way, unanswered.
     asked: bool,
@@ -52,6 +54,8 @@ pub(super) struct Lane {
     idempotent: bool,
     max_in_flight: usize,
     items: VecDeque<Item>,
+    /// Batches that came so far.
+    pushed: u64,
     /// Number of the first item.
     first: u64,
     /// Items before this one were sent in this try.
@@ -82,6 +86,7 @@ impl Lane {
             // Without sequences a retry behind a later batch would change the order.
             max_in_flight: if idempotent { max_in_flight } else { 1 },
             items: VecDeque::new(),
+            pushed: 0,
             first: 0,
             next: 0,
             unanswered: 0,
@@ -105,7 +110,16 @@ impl Lane {
             self.decided.push(Decided { batch, outcome: Err(error) });
             return;
         }
-        self.items.push_back(Item { batch, deadline, asked: false, doubt: false, decided: false, tries: 0 });
+        self.pushed += 1;
+        self.items.push_back(Item {
+            batch,
+            ordinal: self.pushed,
+            deadline,
+            asked: false,
+            doubt: false,
+            decided: false,
+            tries: 0,
+        });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -136,7 +150,13 @@ impl Lane {
         if self.broken || self.spent.is_some() || self.unanswered >= self.max_in_flight {
             return None;
         }
-        match &self.items.get(self.next)?.batch.body {
+        let (head, item) = (self.items.front()?, self.items.get(self.next)?);
+        // A broker remembers the last few batches of a producer. Later ones that were written while the first is in
+        // doubt count too: else its retry meets a broker that has forgotten it.
+        if self.idempotent && item.ordinal - head.ordinal >= self.max_in_flight as u64 {
+            return None;
+        }
+        match &item.batch.body {
             Body::Sealed(bytes) => Some(bytes.len()),
             Body::Raw(_) | Body::Refused(_) => None,
         }

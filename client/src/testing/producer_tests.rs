@@ -1,0 +1,162 @@
+//! What a user relies on when producing.
+
+use std::time::Duration;
+
+use tidemill_types::ErrorCode;
+
+use super::{Cluster, world::Fault};
+use crate::{
+    Delivery, DeliveryError, NotDelivered, Producer, ProducerConfig, ProducerError, SendRecord, TopicHandle,
+};
+
+fn small() -> ProducerConfig {
+    ProducerConfig { linger: Duration::from_millis(1), batch_bytes: 1 << 10, ..ProducerConfig::default() }
+}
+
+async fn send(p: &Producer, t: &TopicHandle, partition: u32, value: &str) -> Delivery {
+    let record = SendRecord { partition: Some(partition), ..SendRecord::new(None, Some(value.as_bytes())) };
+    p.send(t, record).await.unwrap()
+}
+
+/// Acknowledged exactly once, in order, at the offset that was told, whatever goes wrong on the way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exactly_once_in_order_over_faults() {
+    for seed in 1..=12u64 {
+        let cluster = Cluster::start(3, 4, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).await;
+        cluster.world.lock().fault_every = 2 + seed % 5;
+        let client = cluster.client().await;
+        let producer = client.producer(small()).await.unwrap();
+        let topic = producer.topic("t").await.unwrap();
+        let mut deliveries = Vec::new();
+        for i in 0..400u32 {
+            for p in 0..4 {
+                deliveries.push((p, i, send(&producer, &topic, p, &format!("{i:050}")).await));
+            }
+            if i % 16 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        producer.flush().await;
+        let counters = producer.counters();
+        assert_eq!((counters.sent, counters.acked), (1_600, 1_600), "seed {seed}: {counters:?}");
+        assert!(counters.batch_retries > 0, "seed {seed}: no fault hit");
+        for (p, i, d) in deliveries {
+            let meta = d.await.unwrap_or_else(|e| panic!("seed {seed}: {p}/{i}: {e}"));
+            assert_eq!((meta.partition, meta.offset), (p, Some(i.into())), "seed {seed}");
+        }
+        let world = cluster.world.lock();
+        for p in 0..4 {
+            let want: Vec<_> = (0..400).map(|i| format!("{i:050}")).collect();
+            assert_eq!(world.values("t", p), want, "seed {seed} partition {p}");
+        }
+    }
+}
+
+/// What was never sent, or refused each time, is not written; what was sent without an answer is unknown; and the
+/// partition goes on afterwards, with a new producer id.
+#[tokio::test]
+async fn a_delivery_time_out_says_what_is_known() {
+    for (fault, kind) in [
+        (Fault::Silent, NotDelivered::Unknown),
+        (Fault::Unknown { written: false }, NotDelivered::Unknown),
+        (Fault::NoOwner, NotDelivered::NotWritten),
+        (Fault::NotWritten, NotDelivered::NotWritten),
+    ] {
+        let cluster = Cluster::start(1, 2, 1).await;
+        let client = cluster.client().await;
+        let config = ProducerConfig {
+            delivery_timeout: Duration::from_millis(150),
+            request_timeout: Duration::from_millis(400),
+            ..small()
+        };
+        let producer = client.producer(config).await.unwrap();
+        let topic = producer.topic("t").await.unwrap();
+        let first = send(&producer, &topic, 0, "first").await;
+        assert_eq!(first.await.unwrap().offset, Some(0));
+        cluster.world.lock().always = fault;
+        let lost: DeliveryError = send(&producer, &topic, 0, "lost").await.await.unwrap_err();
+        assert_eq!(lost.kind, kind, "{fault:?}: {lost}");
+        cluster.world.lock().always = Fault::None;
+        // The other partition is not touched by it, this one goes on.
+        let other = send(&producer, &topic, 1, "other").await;
+        assert_eq!(other.await.unwrap().offset, Some(0), "{fault:?}");
+        let after = loop {
+            // Until the silent stream is given up, later records can be lost in the same way.
+            match send(&producer, &topic, 0, "after").await.await {
+                Ok(meta) => break meta,
+                Err(e) => assert_eq!(fault, Fault::Silent, "{e}"),
+            }
+        };
+        assert!(after.offset >= Some(1), "{fault:?}");
+        let c = producer.counters();
+        assert_eq!(c.sent, c.acked + c.not_written + c.unknown);
+        assert!(cluster.world.lock().next_producer >= 2, "{fault:?}: a new producer id");
+        let values = cluster.world.lock().values("t", 0);
+        assert_eq!(values.first().unwrap(), "first");
+        assert_eq!(values.last().unwrap(), "after");
+    }
+}
+
+#[tokio::test]
+async fn memory_is_bounded_and_comes_back() {
+    let cluster = Cluster::start(1, 1, 1).await;
+    cluster.world.lock().always = Fault::NoOwner;
+    let client = cluster.client().await;
+    let config = ProducerConfig { memory_bytes: 64 << 10, ..small() };
+    let producer = client.producer(config).await.unwrap();
+    let topic = producer.topic("t").await.unwrap();
+    let value = [7u8; 1_000 - 200];
+    let record = SendRecord::new(None, Some(&value));
+    let mut taken = 0;
+    let full = loop {
+        match producer.try_send(&topic, &record) {
+            Ok(_) => taken += 1,
+            Err(e) => break e,
+        }
+    };
+    assert!(matches!(full, ProducerError::Full { limit: 65_536, .. }), "{full}");
+    assert!((1..=64 * 1024 / 800).contains(&taken), "{taken}");
+    let waits = producer.send(&topic, record);
+    tokio::pin!(waits);
+    assert!(futures::poll!(waits.as_mut()).is_pending());
+    cluster.world.lock().always = Fault::None;
+    waits.await.unwrap().await.unwrap();
+    producer.close().await;
+    assert_eq!(producer.counters().acked, taken + 1);
+    assert!(matches!(producer.try_send(&topic, &record), Err(ProducerError::Closed { .. })));
+    assert_eq!(producer.shared_free(), 64 << 10);
+}
+
+#[tokio::test]
+async fn refusals_are_typed() {
+    let cluster = Cluster::start(1, 2, 1).await;
+    let client = cluster.client().await;
+    let bad = client.producer(ProducerConfig { max_in_flight: 6, ..small() }).await.unwrap_err();
+    assert_eq!(bad.code, Some(ErrorCode::InvalidArgument));
+    let producer = client.producer(small()).await.unwrap();
+    let other = client.producer(small()).await.unwrap();
+    assert_eq!(producer.topic("none").await.unwrap_err().code, Some(ErrorCode::UnknownTopic));
+    let topic = producer.topic("t").await.unwrap();
+    let record = SendRecord::new(None, None);
+    assert_eq!(other.try_send(&topic, &record).unwrap_err().code(), ErrorCode::InvalidArgument);
+    let far = SendRecord { partition: Some(2), ..record };
+    assert_eq!(producer.send(&topic, far).await.unwrap_err().code(), ErrorCode::UnknownPartition);
+    let huge = vec![0; 2 << 20];
+    let e = producer.send(&topic, SendRecord::new(None, Some(&huge))).await.unwrap_err();
+    assert_eq!(e.code(), ErrorCode::MessageTooLarge);
+    let timeless = SendRecord { timestamp: Some(-5), ..record };
+    assert_eq!(producer.send(&topic, timeless).await.unwrap_err().code(), ErrorCode::InvalidArgument);
+}
+
+#[tokio::test]
+async fn keys_land_as_kafka_puts_them_and_dropped_producers_still_send() {
+    let cluster = Cluster::start(2, 4, 1).await;
+    let client = cluster.client().await;
+    let producer = client.producer(small()).await.unwrap();
+    let topic = producer.topic("t").await.unwrap();
+    let want = tidemill_record::partition_for_key(b"k", std::num::NonZeroU32::new(4).unwrap());
+    let d = producer.send(&topic, SendRecord::new(Some(b"k"), Some(b"v"))).await.unwrap();
+    assert_eq!(d.partition(), want);
+    drop(producer);
+    assert_eq!(d.await.unwrap().partition, want);
+}
