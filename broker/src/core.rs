@@ -1,0 +1,63 @@
+//! What all parts of a broker share once the quorum is known.
+
+use std::sync::{Arc, atomic::AtomicU32};
+
+use tidemill_meta_client::{MetaClient, MetaMirror};
+use tidemill_partition_log::LogContext;
+use tidemill_runtime::Clock;
+use tidemill_types::{ClusterId, MemberId};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::BrokerConfig, fault::Fault, metrics::BrokerMetrics, ownership::OwnedTable, service::producer::Ids,
+};
+
+/// Shared by services, ownership and lifecycle.
+pub(crate) struct Core {
+    pub(crate) config: BrokerConfig,
+    pub(crate) cluster: ClusterId,
+    pub(crate) member: MemberId,
+    pub(crate) client: MetaClient,
+    pub(crate) mirror: MetaMirror,
+    pub(crate) logs: Arc<LogContext>,
+    pub(crate) owned: OwnedTable,
+    pub(crate) metrics: BrokerMetrics,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Ids,
+    /// Open ledgers with fewer bookies than wanted, as of the last look.
+    pub(crate) degraded: Arc<AtomicU32>,
+    /// Everything was handed over: long polls and streams end.
+    pub(crate) stopping: CancellationToken,
+}
+
+/// The core, once there is one: the server answers from its first moment on.
+#[derive(Clone)]
+pub(crate) struct CoreSlot {
+    core: Arc<std::sync::OnceLock<Arc<Core>>>,
+    stopping: CancellationToken,
+}
+
+impl CoreSlot {
+    pub(crate) fn new(stopping: CancellationToken) -> Self {
+        Self { core: Arc::default(), stopping }
+    }
+
+    pub(crate) fn set(&self, core: Arc<Core>) {
+        let _first = self.core.set(core);
+    }
+
+    pub(crate) fn peek(&self) -> Option<&Arc<Core>> {
+        self.core.get()
+    }
+
+    /// The core.
+    ///
+    /// # Errors
+    /// `NOT_READY` before the quorum is known and after the end.
+    pub(crate) fn get(&self) -> Result<&Arc<Core>, Fault> {
+        if self.stopping.is_cancelled() {
+            return Err(Fault::not_ready("it is stopping"));
+        }
+        self.core.get().ok_or_else(|| Fault::not_ready("it waits for the metadata quorum"))
+    }
+}

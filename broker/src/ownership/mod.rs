@@ -1,0 +1,10 @@
+//! Which partitions this broker owns, and how it gets and gives them.
+
+mod manager;
+mod open;
+mod plan;
+mod release;
+mod table;
+
+pub(crate) use manager::{Ended, run};
+pub(crate) use table::{Held, OwnedTable};

@@ -1,0 +1,6 @@
+//! The services that clients call.
+
+pub(crate) mod admin;
+pub(crate) mod consumer;
+pub(crate) mod metadata;
+pub(crate) mod producer;
