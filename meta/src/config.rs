@@ -1,0 +1,135 @@
+//! What a member of the quorum is told.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use tidemill_runtime::defaults;
+
+use crate::MetaStartError;
+
+/// Configuration of one member. Keys are flat and kebab-case; an unknown key is an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct MetaConfig {
+    /// Folder of the log and the snapshots.
+    pub data_dir: PathBuf,
+    /// Where the gRPC server listens; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// `host:port` under which others reach it; absent = the bound address.
+    pub advertise: Option<String>,
+    /// Name for people, such as `meta-0`; not an identity.
+    pub name: String,
+    /// Time to live of a session, ms.
+    pub session_ttl_ms: u64,
+    /// Raft heartbeat, ms.
+    pub raft_heartbeat_ms: u64,
+    /// Raft election time-out, lower bound, ms.
+    pub raft_election_min_ms: u64,
+    /// Raft election time-out, upper bound, ms.
+    pub raft_election_max_ms: u64,
+    /// Quorum time moves so often, ms.
+    pub tick_ms: u64,
+    /// Log entries between two snapshots.
+    pub snapshot_every: u64,
+    /// A broker that came back gets partitions after it has been live for so long, ms.
+    pub rebalance_after_ms: u64,
+}
+
+fn ms(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Default for MetaConfig {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("tidemill-data/meta"),
+            listen: SocketAddr::from(([127, 0, 0, 1], defaults::PORT_GRPC)),
+            advertise: None,
+            name: "meta-0".to_owned(),
+            session_ttl_ms: ms(defaults::SESSION_TTL),
+            raft_heartbeat_ms: ms(defaults::RAFT_HEARTBEAT),
+            raft_election_min_ms: ms(defaults::RAFT_ELECTION_MIN),
+            raft_election_max_ms: ms(defaults::RAFT_ELECTION_MAX),
+            tick_ms: ms(defaults::QUORUM_TICK),
+            snapshot_every: defaults::SNAPSHOT_EVERY,
+            rebalance_after_ms: 2_000,
+        }
+    }
+}
+
+impl MetaConfig {
+    /// Checks ranges and how the values fit together.
+    ///
+    /// # Errors
+    /// [`MetaStartError::Config`] with the key and what is allowed.
+    pub fn check(&self) -> Result<(), MetaStartError> {
+        let refuse = |key, why: String| Err(MetaStartError::Config { key, why });
+        if self.data_dir.as_os_str().is_empty() {
+            return refuse("data-dir", "not empty".to_owned());
+        }
+        if !(1..=253).contains(&self.name.len()) {
+            return refuse("name", "1 to 253 bytes".to_owned());
+        }
+        match &self.advertise {
+            Some(a) if !is_address(a) => return refuse("advertise", format!("{a:?} is not host:port")),
+            None if self.listen.ip().is_unspecified() => {
+                return refuse(
+                    "advertise",
+                    format!("needed, because {} is no address to reach it at", self.listen),
+                );
+            }
+            _ => {}
+        }
+        if !(100..=600_000).contains(&self.session_ttl_ms) {
+            return refuse("session-ttl-ms", "100 to 600000".to_owned());
+        }
+        if self.raft_heartbeat_ms == 0
+            || self.raft_heartbeat_ms * 2 > self.raft_election_min_ms
+            || self.raft_election_min_ms >= self.raft_election_max_ms
+        {
+            return refuse(
+                "raft-election-min-ms",
+                "0 < 2 * raft-heartbeat-ms <= raft-election-min-ms < raft-election-max-ms".to_owned(),
+            );
+        }
+        for (key, value) in [("tick-ms", self.tick_ms), ("snapshot-every", self.snapshot_every)] {
+            if value == 0 {
+                return refuse(key, "above 0".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn session_ttl(&self) -> Duration {
+        Duration::from_millis(self.session_ttl_ms)
+    }
+}
+
+/// Whether this looks like `host:port`.
+pub(crate) fn is_address(text: &str) -> bool {
+    text.len() <= 262
+        && text.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty()
+                && port.parse::<u16>().is_ok_and(|p| p != 0)
+                && !host.contains(char::is_whitespace)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_bad_values_are_named() {
+        MetaConfig::default().check().unwrap();
+        let refused = |change: fn(&mut MetaConfig)| {
+            let mut c = MetaConfig::default();
+            change(&mut c);
+            c.check().unwrap_err().to_string()
+        };
+        assert!(refused(|c| c.advertise = Some("meta-0".into())).contains("advertise"));
+        assert!(refused(|c| c.listen = "0.0.0.0:0".parse().unwrap()).contains("advertise"));
+        assert!(refused(|c| c.raft_heartbeat_ms = 400).contains("election"));
+        assert!(refused(|c| c.session_ttl_ms = 1).contains("session-ttl-ms"));
+    }
+}

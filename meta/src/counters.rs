@@ -1,0 +1,74 @@
+//! Figures of one member.
+
+use std::sync::{Arc, Weak};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{counter::Counter, gauge::ConstGauge},
+    registry::Registry,
+};
+
+use openraft::async_runtime::WatchReceiver;
+
+use crate::node::Node;
+
+/// Counters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) proposals: Counter,
+    pub(crate) reads: Counter,
+    pub(crate) renewals: Counter,
+    pub(crate) expiries: Counter,
+    pub(crate) not_leader: Counter,
+    pub(crate) overloaded: Counter,
+}
+
+impl Counters {
+    pub(crate) fn register(&self, r: &mut Registry) {
+        r.register("proposals", "Commands of clients that were applied", self.proposals.clone());
+        r.register("reads", "Linearizable reads answered", self.reads.clone());
+        r.register("renewals", "Session renewals answered", self.renewals.clone());
+        r.register("expiries", "Expiries of sessions proposed", self.expiries.clone());
+        r.register("not_leader", "Requests sent on to the leader", self.not_leader.clone());
+        r.register(
+            "overloaded",
+            "Proposals refused because too many were under way",
+            self.overloaded.clone(),
+        );
+    }
+}
+
+/// Gauges, read when they are asked for.
+#[derive(Debug)]
+pub(crate) struct Gauges(pub(crate) Weak<Node>);
+
+impl Collector for Gauges {
+    fn encode(&self, mut out: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Some(node) = self.0.upgrade() else { return Ok(()) };
+        for (name, help, value) in gauges(&node) {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            gauge.encode(out.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
+    }
+}
+
+fn gauges(node: &Arc<Node>) -> Vec<(&'static str, &'static str, u64)> {
+    let m = node.raft.metrics().borrow_watched().clone();
+    let state = node.machine.state();
+    let index = |id: Option<crate::types::LogId>| id.map_or(0, |i| i.index);
+    vec![
+        ("term", "Raft term", m.current_term),
+        ("leads", "1 while this member leads", u64::from(m.state.is_leader())),
+        ("last_log", "Index of the last log entry", m.last_log_index.unwrap_or(0)),
+        ("applied", "Index of the last applied entry", index(m.last_applied)),
+        ("snapshot_index", "Index of the last snapshot", index(m.snapshot)),
+        ("voters", "Voters of the quorum", m.membership_config.voter_ids().count() as u64),
+        ("sessions", "Live sessions", state.sessions().count() as u64),
+        ("sessions_kept", "Sessions that this member counts as leader", node.duties.sessions() as u64),
+        ("partitions", "Partitions", state.partitions().count() as u64),
+        ("log_cache_bytes", "Payload bytes of the log in memory", node.log.cached_bytes() as u64),
+        ("snapshot_bytes", "Bytes of the last snapshot", node.store.snapshot_bytes()),
+    ]
+}

@@ -1,0 +1,13 @@
+//! What only the leader does, one term at a time: sessions, quorum time, bookies' reports, the plan.
+
+mod clocks;
+mod duties;
+mod keeper;
+mod planner;
+mod reports;
+
+pub(crate) use self::{
+    duties::{Duties, Heard},
+    keeper::Renewal,
+};
+pub(crate) use duties::run;

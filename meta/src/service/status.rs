@@ -1,0 +1,54 @@
+//! `Status`: who this member is and what it sees; needs no leader.
+
+use std::sync::Arc;
+
+use openraft::{ServerState, async_runtime::WatchReceiver};
+use tidemill_proto::meta::{LeaderHint, StatusResponse, Voter};
+use tidemill_types::ErrorCode;
+use tonic::Status;
+
+use super::refuse;
+use crate::node::Node;
+
+pub(super) async fn status(node: &Arc<Node>) -> Result<StatusResponse, Status> {
+    let stopping = |e: &dyn std::fmt::Display| refuse(ErrorCode::NotReady, &e.to_string());
+    let initialized = node.raft.is_initialized().await.map_err(|e| stopping(&e))?;
+    let m = node.raft.metrics().borrow_watched().clone();
+    let role = match m.state {
+        _ if !initialized => "uninitialized",
+        ServerState::Learner => "learner",
+        ServerState::Follower => "follower",
+        ServerState::Candidate => "candidate",
+        ServerState::Leader => "leader",
+        ServerState::Shutdown => return Err(stopping(&"this member is stopping")),
+    };
+    let (leader, address) = node.leader();
+    let (disk, folder) = (node.disk.clone(), node.dir.join("log"));
+    let log_bytes = tokio::task::spawn_blocking(move || disk.list(&folder))
+        .await
+        .map_err(|e| stopping(&e))?
+        .map_or(0, |items| items.iter().map(|i| i.len).sum());
+    let membership = &m.membership_config;
+    let voters = membership
+        .voter_ids()
+        .map(|id| {
+            let peer = membership.get_node(&id).cloned().unwrap_or_default();
+            Voter { node: id, address: node.book.address(id, &peer.address), member: peer.member }
+        })
+        .collect();
+    Ok(StatusResponse {
+        node: node.id,
+        member: node.member.0.as_bytes().to_vec(),
+        cluster: node.cluster.bytes(),
+        role: role.to_owned(),
+        term: m.current_term,
+        leader: Some(LeaderHint { node: leader, address }),
+        last_log: m.last_log_index.unwrap_or(0),
+        applied: m.last_applied.map_or(0, |a| a.index),
+        snapshot: m.snapshot.map_or(0, |a| a.index),
+        voters,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        log_bytes,
+        snapshot_bytes: node.store.snapshot_bytes(),
+    })
+}

@@ -1,0 +1,156 @@
+//! `Watch`: every change after a revision, in order; any member serves it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tidemill_metadata::{State, codec};
+use tidemill_proto::meta::{WatchEvent, WatchRequest, watch_event::Event};
+use tidemill_runtime::defaults::SNAPSHOT_PIECE;
+use tidemill_types::{ErrorCode, Revision, meta::MetaView};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::{Events, MetaService, refuse, refuse_for_now};
+use crate::{machine::Resume, node::Node};
+
+/// A quiet stream says so often how far it is.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// Watchers that are ahead of this member wait so long for it.
+const CATCH_UP: Duration = Duration::from_secs(4);
+/// Messages under way to one watcher; a slow one waits here, not in the ring.
+const IN_FLIGHT: usize = 16;
+/// Events taken out of the ring at once.
+const BATCH: usize = 256;
+/// Records between two looks at the size of a piece.
+const STEP: usize = 256;
+
+type Sender = mpsc::Sender<Result<WatchEvent, Status>>;
+
+/// The watcher is gone, or has to go.
+struct Over;
+
+pub(super) fn watch(service: &MetaService, r: WatchRequest) -> Result<Events, Status> {
+    service.node.cluster.check(&r.cluster)?;
+    let (tx, rx) = mpsc::channel(IN_FLIGHT);
+    let node = service.node.clone();
+    let task = async move {
+        let _over = run(&node, &tx, Revision(r.from_revision), r.topics_only).await;
+    };
+    service.node.sup.spawn_until_stop("watch", task);
+    Ok(Box::pin(ReceiverStream::new(rx)))
+}
+
+async fn send(tx: &Sender, event: Event, more: bool) -> Result<(), Over> {
+    tx.send(Ok(WatchEvent { event: Some(event), more })).await.map_err(|_| Over)
+}
+
+async fn run(node: &Arc<Node>, tx: &Sender, from: Revision, topics_only: bool) -> Result<(), Over> {
+    let mut at = from;
+    let mut applied = node.machine.subscribe();
+    // Versions never regress: whoever saw a later revision is not served an earlier one.
+    if timeout(CATCH_UP, applied.wait_for(|now| *now >= at)).await.is_err() {
+        let why = format!("this member is behind revision {at}");
+        let _gone = tx.send(Err(refuse_for_now(ErrorCode::QuorumUnavailable, &why, 100))).await;
+        return Err(Over);
+    }
+    if at == Revision(0) {
+        at = view(node, tx, topics_only).await?;
+    }
+    loop {
+        applied.borrow_and_update();
+        let (resume, upto) = node.machine.events_after(at, BATCH);
+        match resume {
+            Resume::Reload => at = view(node, tx, topics_only).await?,
+            Resume::Events(events) if events.is_empty() => {
+                if upto > at {
+                    // Nothing of these entries concerns a watcher; it may resume after them.
+                    at = upto;
+                }
+                match timeout(KEEP_ALIVE, applied.changed()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return Err(Over),
+                    Err(_) => send(tx, Event::AtRevision(at.0), false).await?,
+                }
+            }
+            Resume::Events(events) => {
+                for e in events {
+                    at = e.revision;
+                    let bytes = if topics_only { e.topics.clone() } else { Some(e.bytes.clone()) };
+                    if let Some(bytes) = bytes {
+                        send(tx, Event::Changes(bytes), false).await?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sends a view in pieces; returns its revision.
+async fn view(node: &Arc<Node>, tx: &Sender, topics_only: bool) -> Result<Revision, Over> {
+    let state = node.machine.state();
+    let revision = state.revision();
+    let tx_pieces = tx.clone();
+    let sent = tokio::task::spawn_blocking(move || {
+        pieces(&state, topics_only, |bytes, more| {
+            let event = WatchEvent { event: Some(Event::View(bytes)), more };
+            tx_pieces.blocking_send(Ok(event)).map_err(|_| Over)
+        })
+    });
+    match sent.await {
+        Ok(Ok(Ok(()))) => Ok(revision),
+        Ok(Ok(Err(Over))) => Err(Over),
+        Ok(Err(why)) => {
+            let _gone = tx.send(Err(refuse(ErrorCode::Internal, &why))).await;
+            Err(Over)
+        }
+        Err(_) => Err(Over),
+    }
+}
+
+/// Cuts the view into pieces of about 1 MiB and hands them out; the last one has `more` false.
+fn pieces(
+    state: &State,
+    topics_only: bool,
+    mut out: impl FnMut(Bytes, bool) -> Result<(), Over>,
+) -> Result<Result<(), Over>, String> {
+    let empty = || MetaView {
+        revision: state.revision(),
+        cluster: state.cluster(),
+        wall_ms: state.wall_ms(),
+        ..MetaView::default()
+    };
+    let encode = |v: &MetaView| codec::encode_view(v).map(Bytes::from).map_err(|e| e.to_string());
+    let mut piece = empty();
+    let mut records = 0;
+    let mut bytes = 0;
+    let mut full = |piece: &mut MetaView, size: usize| -> Result<Result<(), Over>, String> {
+        records += 1;
+        bytes += size;
+        if bytes < SNAPSHOT_PIECE && records < STEP * STEP {
+            return Ok(Ok(()));
+        }
+        (records, bytes) = (0, 0);
+        let done = std::mem::replace(piece, empty());
+        Ok(out(encode(&done)?, true))
+    };
+    macro_rules! add {
+        ($field:ident, $records:expr, $size:expr) => {
+            for r in $records {
+                let size = $size(r);
+                piece.$field.push(r.clone());
+                if full(&mut piece, size)?.is_err() {
+                    return Ok(Err(Over));
+                }
+            }
+        };
+    }
+    // Sizes by estimate: a piece may be somewhat larger than 1 MiB, never by more than one record.
+    add!(topics, state.topics(), |t: &tidemill_types::TopicRecord| 64 + t.name.as_str().len());
+    if !topics_only {
+        add!(members, state.members(), |m: &tidemill_types::Member| 256 + m.lanes.len() * 32);
+        add!(partitions, state.partitions(), |p: &tidemill_types::PartitionRecord| 96 + p.chain.len() * 16);
+    }
+    let last = encode(&piece)?;
+    Ok(out(last, false))
+}

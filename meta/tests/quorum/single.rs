@@ -1,0 +1,74 @@
+//! A quorum of one.
+
+use tidemill_meta_client::MetaError;
+use tidemill_types::{
+    PartitionId, RequestId, SessionId, TopicConfig, TopicName,
+    meta::{Answer, Command, Query, Request},
+};
+
+use crate::common::{Client, Member, cluster, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn starts_serves_and_finds_everything_again() {
+    let mut member = Member::start(|_| {}).await;
+    let client = Client::new(vec![member.address()]);
+    let status = client.meta.status_of(&member.address()).await.unwrap();
+    assert_eq!((status.role.as_str(), status.cluster), ("uninitialized", None));
+    client.meta.initialize(cluster(), &[member.address()]).await.unwrap();
+    client.meta.initialize(cluster(), &[member.address()]).await.unwrap();
+    member.sup.health().ready().await;
+
+    let session = client.broker(1).await;
+    assert!(session.is_valid_now());
+    let name = TopicName::new("orders").unwrap();
+    let topic = session.create_topic(name.clone(), 4, TopicConfig::default()).await.unwrap().unwrap();
+    let mirror = client.meta.view();
+    until("the planner assigns what is new to the only broker", || async {
+        let table = mirror.table();
+        let p = (0..4).filter_map(|index| table.partition(PartitionId { topic: topic.id, index }).cloned());
+        (p.filter(|p| p.assigned == Some(session.member())).count() == 4).then_some(())
+    })
+    .await;
+    until("quorum time was told", || async { session.quorum_time().filter(|t| t.wall_ms > 1_700_000_000_000) })
+        .await;
+
+    member.stop().await;
+    member.start_again().await.unwrap();
+    let (answer, _) = client.meta.read(&Query::TopicByName(name)).await.unwrap();
+    assert_eq!(answer, Answer::Topic(Some(topic)));
+    assert_eq!(session.is_lost(), None, "a restart of the leader gives every session a full TTL");
+    let status = client.meta.status_of(&member.address()).await.unwrap();
+    assert_eq!(status.cluster, Some(cluster()));
+    assert!(member.metrics.encode().contains("tidemill_meta_term{member=\"meta-0\"}"));
+    session.close().await.unwrap();
+    client.sup.stop().await;
+    member.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_on_the_folder_is_refused() {
+    let member = Member::start(|_| {}).await;
+    let mut config = member.config();
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    let e = tidemill_meta::start(config, &member.sup, &member.metrics).await.unwrap_err();
+    assert!(e.to_string().contains("in use by another process"), "{e}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_the_leader_are_not_taken_from_outside() {
+    let mut member = Member::start(|_| {}).await;
+    let client = Client::new(vec![member.address()]);
+    client.meta.initialize(cluster(), &[member.address()]).await.unwrap();
+    for command in [
+        Command::Tick { wall_ms: 1, jump: false },
+        Command::Init { cluster: cluster() },
+        Command::Assign(Vec::new()),
+        Command::DeleteTopic { topic: tidemill_types::TopicId(1) },
+    ] {
+        let request = Request { session: SessionId::NONE, request: RequestId(1), command };
+        let e = client.meta.propose_request(&request).await.unwrap_err();
+        assert!(matches!(e, MetaError::Refused { .. }), "{e}");
+    }
+    client.sup.stop().await;
+    member.stop().await;
+}
