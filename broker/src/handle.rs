@@ -77,6 +77,7 @@ pub async fn start(
         tokens: tokens.clone(),
         served,
     };
+    life.begin();
     // Under the caller's supervisor, which waits for it.
     supervisor.spawn("broker", lifecycle::run(life));
     Ok(BrokerHandle { addr, tokens })

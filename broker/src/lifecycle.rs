@@ -89,10 +89,14 @@ impl Life {
         self.part.health().waits_for(&self.key(what), why);
     }
 
-    async fn live(&self) {
-        let drain = &self.tokens.drain;
+    /// Before anybody can ask: a broker is not ready from its first moment on.
+    pub(crate) fn begin(&self) {
         self.waits_for("quorum", "the metadata quorum has not answered yet");
         self.waits_for("session", "no session with the metadata quorum yet");
+    }
+
+    async fn live(&self) {
+        let drain = &self.tokens.drain;
         let core = tokio::select! {
             core = self.find_quorum() => core,
             () = drain.cancelled() => return,

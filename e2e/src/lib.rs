@@ -6,8 +6,10 @@
 mod cluster;
 mod command;
 mod http;
+mod load;
 mod members;
 
 pub use cluster::{Cluster, Options};
-pub use command::{Finished, binary, tidemill};
+pub use command::{Finished, binary, run, tidemill};
 pub use http::get;
+pub use load::{Load, Sent, check, client, read_all};

@@ -1,7 +1,5 @@
 //! Everything that is wrong: a typed error with field and limit, nothing written, the connection usable.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use tidemill_proto::{convert::code_of, v1};
 use tidemill_types::ErrorCode;
@@ -9,6 +7,7 @@ use tonic::Request;
 
 use crate::{
     harness::{Cluster, batch, code, field, values},
+    raw,
     stream::Stream,
 };
 
@@ -19,6 +18,13 @@ fn produce(topic: &str, partition: u32, batches: Bytes) -> v1::ProduceRequest {
         batches,
         ..v1::ProduceRequest::default()
     }
+}
+
+/// A request whose deadline has passed when it arrives.
+fn late<T>(message: T) -> Request<T> {
+    let mut r = Request::new(message);
+    r.metadata_mut().insert("grpc-timeout", "0n".parse().unwrap());
+    r
 }
 
 fn changed(at: usize, to: &[u8]) -> Bytes {
@@ -81,7 +87,7 @@ async fn produce_refuses_what_is_wrong() {
             produce(
                 "t",
                 0,
-                std::iter::repeat_n(batch(&["y".repeat(1_000_000)], None), 8)
+                std::iter::repeat_n(batch(&["y".repeat(1_045_000)], None), 8)
                     .collect::<Vec<_>>()
                     .concat()
                     .into(),
@@ -105,9 +111,7 @@ async fn produce_refuses_what_is_wrong() {
         }
     }
     // An expired deadline is not written, and says so.
-    let mut late = Request::new(produce("t", 0, good()));
-    late.metadata_mut().insert("grpc-timeout", "0n".parse().unwrap());
-    let e = p.produce(late).await.unwrap_err();
+    let e = raw::producer(&b).await.produce(late(produce("t", 0, good()))).await.unwrap_err();
     let (found, details) = code_of(&e).unwrap();
     assert_eq!((found, details["outcome"].as_str()), (ErrorCode::DeadlineExceeded, "NOT_WRITTEN"));
     // On the same connection: nothing of all that is there, and the next call works.
@@ -207,9 +211,8 @@ async fn fetch_offsets_and_admin_refuse_what_is_wrong() {
     }
     let e = b.admin().delete_topic(v1::DeleteTopicRequest { name: "nope".into() }).await.unwrap_err();
     assert_eq!(code(&e), ErrorCode::UnknownTopic);
-    let mut short = Request::new(v1::ClusterStatusRequest {});
-    short.set_timeout(Duration::ZERO);
-    assert_eq!(code(&b.admin().cluster_status(short).await.unwrap_err()), ErrorCode::DeadlineExceeded);
+    let e = raw::admin(&b).await.cluster_status(late(v1::ClusterStatusRequest {})).await.unwrap_err();
+    assert_eq!(code(&e), ErrorCode::DeadlineExceeded);
     let all = b.metadata().describe(v1::DescribeRequest::default()).await.unwrap().into_inner();
     assert_eq!(all.topics.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["t"]);
     b.stop().await;

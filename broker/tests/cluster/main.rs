@@ -4,5 +4,6 @@ mod bad_input;
 mod failover;
 mod harness;
 mod life;
+mod raw;
 mod round_trip;
 mod stream;

@@ -15,7 +15,8 @@ use tidemill_types::{
 pub(crate) struct Planner {
     /// A broker that came (back) gets partitions after it has been live for so long.
     settle: Duration,
-    since: BTreeMap<MemberId, (SessionId, Duration)>,
+    /// Session, and when it was seen first; `None` for those that were live when the term began.
+    since: BTreeMap<MemberId, (SessionId, Option<Duration>)>,
     term: Option<u64>,
 }
 
@@ -47,12 +48,12 @@ impl Planner {
         for (id, session, _) in &live {
             let since = match old.get(id) {
                 Some((s, at)) if s == session => *at,
-                _ if first => now.saturating_sub(self.settle),
-                _ => now,
+                _ if first => None,
+                _ => Some(now),
             };
             self.since.insert(*id, (*session, since));
         }
-        let settled = |id: &MemberId| self.since.get(id).is_some_and(|(_, at)| now >= *at + self.settle);
+        let settled = |id: &MemberId| self.since.get(id).is_some_and(|(_, at)| at.is_none_or(|at| now >= at + self.settle));
         let brokers: Vec<BrokerView> =
             live.iter().map(|(id, _, draining)| BrokerView { id: *id, draining: *draining }).collect();
         let mut counted: Vec<BrokerView> = brokers.iter().copied().filter(|b| settled(&b.id)).collect();
@@ -69,7 +70,7 @@ impl Planner {
             })
             .collect();
         let batches = plan(&counted, &partitions).chunks(MAX_BATCH).map(<[Assignment]>::to_vec).collect();
-        let again_at = self.since.values().map(|(_, at)| *at + self.settle).filter(|at| *at > now).min();
+        let again_at = self.since.values().filter_map(|(_, at)| at.map(|at| at + self.settle)).filter(|at| *at > now).min();
         Plan { batches, again_at }
     }
 }

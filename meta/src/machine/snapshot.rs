@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 0 | 8 | magic `TMMDRSNP` |
 //! | 8 | 2 | version, 1 |
-//! | 10 | 1 | 1 when a membership log id follows, else 0 |
+//! | 10 | 1 | bit 0: the membership has a log id, bit 1: something was applied |
 //! | 11 | 5 | zero |
 //! | 16 | 8, 8 | last applied entry: term, index |
 //! | 32 | 8, 8 | entry of the membership: term, index |
@@ -113,7 +113,7 @@ impl SnapshotFolder {
     pub(super) fn write(
         &self,
         snapshot: &Snapshot,
-        applied: LogId,
+        applied: Option<LogId>,
         membership: &StoredMembership,
     ) -> io::Result<SnapshotFile> {
         let (path, file) = self.temp()?;
@@ -132,7 +132,7 @@ impl SnapshotFolder {
         meta: &SnapshotMeta,
         from: &SnapshotFile,
     ) -> io::Result<(State, SnapshotFile)> {
-        let applied = meta.last_log_id.ok_or_else(|| io::Error::other("a snapshot of nothing"))?;
+        let applied = meta.last_log_id;
         let (found, head) = read_head(from)?;
         if found != *meta {
             return Err(io::Error::other("the snapshot's file is another one than its metadata says"));
@@ -163,12 +163,13 @@ impl SnapshotFolder {
         Ok((path, file))
     }
 
-    fn path_of(&self, applied: LogId) -> PathBuf {
-        self.folder.join(format!("{:020}-{:020}.snap", applied.index, term_of(&applied)))
+    fn path_of(&self, applied: Option<LogId>) -> PathBuf {
+        let (index, term) = applied.map_or((0, 0), |a| (a.index, term_of(&a)));
+        self.folder.join(format!("{index:020}-{term:020}.snap"))
     }
 
     /// Sync, rename, sync the folder; then older snapshots go.
-    fn adopt(&self, temp: &Path, file: &dyn File, applied: LogId) -> io::Result<SnapshotFile> {
+    fn adopt(&self, temp: &Path, file: &dyn File, applied: Option<LogId>) -> io::Result<SnapshotFile> {
         file.sync_data()?;
         let path = self.path_of(applied);
         self.disk.rename(temp, &path)?;
@@ -183,16 +184,16 @@ impl SnapshotFolder {
     }
 }
 
-fn write_head(file: &dyn File, applied: LogId, membership: &StoredMembership) -> io::Result<u64> {
+fn write_head(file: &dyn File, applied: Option<LogId>, membership: &StoredMembership) -> io::Result<u64> {
     let nodes = encode_membership(membership.membership()).map_err(io::Error::other)?;
     let len = u32::try_from(nodes.len()).ok().filter(|_| nodes.len() <= MAX_MEMBERSHIP);
     let len = len.ok_or_else(|| io::Error::other("a membership above 1 MiB"))?;
     let mut h = Vec::with_capacity(HEAD + nodes.len());
     h.extend_from_slice(MAGIC);
     h.extend_from_slice(&VERSION.to_le_bytes());
-    h.push(u8::from(membership.log_id().is_some()));
+    h.push(u8::from(membership.log_id().is_some()) | u8::from(applied.is_some()) << 1);
     h.extend_from_slice(&[0; 5]);
-    for id in [Some(applied), *membership.log_id()] {
+    for id in [applied, *membership.log_id()] {
         h.extend_from_slice(&id.map_or(0, |i| term_of(&i)).to_le_bytes());
         h.extend_from_slice(&id.map_or(0, |i| i.index).to_le_bytes());
     }
@@ -233,9 +234,9 @@ pub(crate) fn read_head(s: &SnapshotFile) -> io::Result<(SnapshotMeta, u64)> {
         return Err(bad("the checksum of the snapshot's head does not match"));
     }
     let membership = decode_membership(&nodes).map_err(|e| bad(&e))?;
-    let at = (h[10] == 1).then(|| log_id(word(32), word(40)));
+    let at = (h[10] & 1 != 0).then(|| log_id(word(32), word(40)));
     let meta = SnapshotMeta {
-        last_log_id: Some(log_id(word(16), word(24))),
+        last_log_id: (h[10] & 2 != 0).then(|| log_id(word(16), word(24))),
         last_membership: StoredMembership::new(at, membership),
     };
     Ok((meta, (HEAD + len) as u64))

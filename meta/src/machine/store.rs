@@ -119,8 +119,8 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
     type SnapshotData = SnapshotFile;
 
     async fn build_snapshot(&mut self) -> Result<BuiltSnapshot, io::Error> {
-        let applied = self.applied.ok_or_else(|| io::Error::other("nothing was applied yet"))?;
-        let meta = SnapshotMeta { last_log_id: Some(applied), last_membership: self.membership.clone() };
+        let applied = self.applied;
+        let meta = SnapshotMeta { last_log_id: applied, last_membership: self.membership.clone() };
         let (folder, snapshot, membership) =
             (self.folder.clone(), self.state.snapshot(), self.membership.clone());
         let file = tokio::task::spawn_blocking(move || folder.write(&snapshot, applied, &membership))
