@@ -4,7 +4,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use openraft::{
     async_runtime::WatchReceiver,
-    errors::{ClientWriteError, RaftError},
+    errors::{ClientWriteError, Fatal, RaftError},
+    impls::ProgressResponder,
+    raft::ClientWriteResponse,
 };
 use tidemill_runtime::{Clock, Supervisor, io::Disk};
 use tidemill_types::{
@@ -22,13 +24,18 @@ use crate::{
     machine::{Machine, MachineStore},
     network::AddressBook,
     service::ClusterCell,
-    types::{NodeId, Outcome, Proposal, Raft},
+    types::{NodeId, Outcome, Proposal, Raft, TypeConfig},
 };
 
 /// A proposal that is not committed within this time has an unknown outcome for its sender.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Proposals of clients under way at once.
 pub(crate) const PROPOSALS: usize = 4_096;
+/// Their bytes. A file of the log and a message between members hold a group of that size.
+pub(crate) const PROPOSAL_BYTES: usize = 16 << 20;
+
+type Written = ClientWriteResponse<TypeConfig>;
+type WriteError = RaftError<TypeConfig, ClientWriteError<TypeConfig>>;
 
 /// One member.
 #[derive(Debug)]
@@ -51,6 +58,7 @@ pub(crate) struct Node {
     pub(crate) duties: Duties,
     pub(crate) counters: Counters,
     pub(crate) proposals: Semaphore,
+    pub(crate) proposal_bytes: Semaphore,
     /// One change of members at a time.
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) sup: Supervisor,
@@ -70,9 +78,9 @@ pub(crate) enum Proposed {
 }
 
 impl Node {
-    /// Proposes an encoded request and waits until it is applied here.
-    pub(crate) async fn propose(&self, request: bytes::Bytes) -> Proposed {
-        let write = self.raft.client_write(Proposal(request));
+    /// Proposes an encoded request and waits until it is applied here; with a term only while this member leads in it.
+    pub(crate) async fn propose(&self, request: bytes::Bytes, term: Option<u64>) -> Proposed {
+        let write = self.write(Proposal(request), term);
         match tokio::time::timeout(COMMIT_TIMEOUT, write).await {
             Ok(Ok(written)) => {
                 let revision = Revision(written.log_id.index);
@@ -91,8 +99,17 @@ impl Node {
         }
     }
 
-    /// Proposes a command of the leader's own; true when it was applied and not rejected.
-    pub(crate) async fn propose_own(&self, command: Command) -> bool {
+    async fn write(&self, proposal: Proposal, term: Option<u64>) -> Result<Written, WriteError> {
+        let Some(term) = term else { return self.raft.client_write(proposal).await };
+        let (responder, written) = ProgressResponder::complete_only();
+        self.raft.write(proposal).with_leader(term).responder(responder).await.map_err(RaftError::Fatal)?;
+        let result: Result<Written, _> = written.await.map_err(|_| RaftError::Fatal(Fatal::Stopped))?;
+        result.map_err(RaftError::APIError)
+    }
+
+    /// Proposes a command of the leader's own; true when it was applied and not rejected. A term makes sure that what was
+    /// decided in one term is not proposed in a later one, whose sessions have begun anew (M26).
+    pub(crate) async fn propose_own(&self, term: Option<u64>, command: Command) -> bool {
         let request = Request { session: SessionId::NONE, request: RequestId(0), command };
         let bytes = match tidemill_metadata::encode_request(&request) {
             Ok(bytes) => bytes,
@@ -101,7 +118,7 @@ impl Node {
                 return false;
             }
         };
-        match self.propose(bytes.into()).await {
+        match self.propose(bytes.into(), term).await {
             Proposed::Applied(_, Ok(_)) => true,
             // Before `Init` there is nothing to do duties for.
             Proposed::Applied(_, Err(Rejection::NotInitialised)) => false,

@@ -103,7 +103,6 @@ pub(crate) async fn run(node: Arc<Node>) {
             m.state.is_leader().then_some(m.vote.leader_id.term)
         };
         let Some(term) = led else {
-            node.duties.keeper.lock().follow();
             if metrics.changed().await.is_err() {
                 return;
             }
@@ -117,7 +116,6 @@ pub(crate) async fn run(node: Arc<Node>) {
                     () = lead(&node, term) => {}
                     () = term_ends(&node, term) => tracing::info!(term, "leads no more"),
                 }
-                node.duties.keeper.lock().follow();
             }
             _ => sleep(PAUSE).await,
         }
@@ -144,10 +142,17 @@ async fn lead(node: &Arc<Node>, term: u64) {
     }
     d.clocks.lock().restart();
     d.reports.lock().clear();
-    tokio::join!(sessions(node), ticks(node), reports(node), plans(node, term));
+    // Without a cluster there is nothing to do duties for.
+    let mut applied = node.machine.subscribe();
+    while node.machine.with(|s| s.cluster()).is_none() {
+        if applied.changed().await.is_err() {
+            return;
+        }
+    }
+    tokio::join!(sessions(node, term), ticks(node, term), reports(node, term), plans(node, term));
 }
 
-async fn sessions(node: &Arc<Node>) {
+async fn sessions(node: &Arc<Node>, term: u64) {
     let mut every = interval(POLL.min(node.config.session_ttl() / 8));
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -159,18 +164,18 @@ async fn sessions(node: &Arc<Node>) {
             let proposals = some.iter().map(|&(session, member)| async move {
                 tracing::warn!(%session, %member, "the session was not renewed in time");
                 node.counters.expiries.inc();
-                node.propose_own(Command::ExpireSession { session, member }).await
+                node.propose_own(Some(term), Command::ExpireSession { session, member }).await
             });
             futures::future::join_all(proposals).await;
         }
     }
 }
 
-async fn ticks(node: &Arc<Node>) {
+async fn ticks(node: &Arc<Node>, term: u64) {
     loop {
         let tick = node.duties.clocks.lock().tick(node.clock.realtime_ms(), node.duties.now());
         let command = Command::Tick { wall_ms: tick.wall_ms, jump: tick.jump };
-        if node.propose_own(command).await {
+        if node.propose_own(Some(term), command).await {
             sleep(Duration::from_millis(node.config.tick_ms)).await;
         } else {
             // Quorum time must exist before anything rests on it.
@@ -179,12 +184,12 @@ async fn ticks(node: &Arc<Node>) {
     }
 }
 
-async fn reports(node: &Arc<Node>) {
+async fn reports(node: &Arc<Node>, term: u64) {
     loop {
         sleep(REPORT).await;
         let batches = node.duties.reports.lock().changed(&node.machine.state());
         for batch in batches {
-            node.propose_own(Command::ReportBookies(batch)).await;
+            node.propose_own(Some(term), Command::ReportBookies(batch)).await;
         }
     }
 }
@@ -199,7 +204,7 @@ async fn plans(node: &Arc<Node>, term: u64) {
         let Ok(plan) = planned.await else { return };
         let mut done = true;
         for batch in plan.batches {
-            done &= node.propose_own(Command::Assign(batch)).await;
+            done &= node.propose_own(Some(term), Command::Assign(batch)).await;
         }
         let now = node.duties.now();
         let again = if done { plan.again_at.map(|at| at.saturating_sub(now)) } else { Some(PAUSE) };

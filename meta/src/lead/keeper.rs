@@ -26,10 +26,9 @@ pub(crate) enum Renewal {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     ttl: Duration,
-    /// The term that it counts for; `None` while this member does not lead.
+    /// The term that it counts for: the last one in which this member led. What it knows of a term that is over harms
+    /// nobody: no check of leadership proves that term any more, and nothing is proposed in it.
     term: Option<u64>,
-    /// Highest term that it ever counted for.
-    seen: u64,
     sessions: BTreeMap<SessionId, Kept>,
     polled: Duration,
 }
@@ -44,7 +43,7 @@ struct Kept {
 
 impl Keeper {
     pub(crate) fn new(ttl: Duration) -> Self {
-        Self { ttl, term: None, seen: 0, sessions: BTreeMap::new(), polled: Duration::ZERO }
+        Self { ttl, term: None, sessions: BTreeMap::new(), polled: Duration::ZERO }
     }
 
     /// Begins a term, unless it has begun: all sessions get a full TTL. The caller has applied all entries up to the first
@@ -58,21 +57,14 @@ impl Keeper {
         if self.term == Some(term) {
             return true;
         }
-        if term <= self.seen {
+        if self.term.is_some_and(|begun| term < begun) {
             return false;
         }
         self.term = Some(term);
-        self.seen = term;
         self.polled = now;
         self.sessions.clear();
         self.adopt(live, now);
         true
-    }
-
-    /// This member does not lead (any more).
-    pub(crate) fn follow(&mut self) {
-        self.term = None;
-        self.sessions.clear();
     }
 
     /// A live session asks for a new TTL. The caller has proved its leadership of `term` after the request came.
@@ -188,10 +180,10 @@ mod tests {
         assert_eq!(poll_until(&mut k, 0, 3_000, 1), [(3_000, 1)]);
         assert_eq!(k.renew(5, SessionId(1), member(1), ms(3_001)), Renewal::Expiring);
         assert_eq!(k.renew(4, SessionId(1), member(1), ms(3_001)), Renewal::OtherTerm);
-        k.follow();
-        assert_eq!(k.renew(5, SessionId(1), member(1), ms(3_002)), Renewal::OtherTerm);
-        assert!(!k.lead(5, live(1), ms(3_100)), "a term that is over does not begin again");
+        assert!(k.lead(5, live(1), ms(3_050)), "it has begun");
+        assert_eq!(k.renew(5, SessionId(1), member(1), ms(3_060)), Renewal::Expiring, "and forgets nothing");
         assert!(k.lead(7, live(1), ms(3_100)));
+        assert!(!k.lead(5, live(1), ms(3_100)), "a term that is over does not begin again");
         assert_eq!(k.renew(7, SessionId(1), member(1), ms(3_200)), Renewal::Renewed(TTL));
         assert_eq!(poll_until(&mut k, 3_200, 6_100, 1), []);
     }

@@ -28,25 +28,27 @@ pub(crate) struct AddressBook {
 struct Inner {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    overrides: RwLock<BTreeMap<NodeId, String>>,
+    /// Per node: the membership's address that is wrong, and the right one. Once the membership has another one, that counts.
+    overrides: RwLock<BTreeMap<NodeId, (String, String)>>,
     channels: RwLock<BTreeMap<String, Channel>>,
 }
 
 impl AddressBook {
-    /// Reads the overrides: lines `node address`.
+    /// Reads the overrides: lines `node wrong right`, `-` for an address that the membership does not have.
     pub(crate) fn open(disk: Arc<dyn Disk>, dir: &std::path::Path) -> Result<Self, MetaStartError> {
         let path = dir.join("addresses");
         let bytes = read_all(&*disk, &path, MAX_FILE).map_err(|e| MetaStartError::io("reading", &path, e))?;
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
         let mut overrides = BTreeMap::new();
         for line in text.lines() {
-            let parsed = line.split_once(' ').and_then(|(n, a)| Some((n.parse().ok()?, a.to_owned())));
-            match parsed.filter(|(_, a)| is_address(a)) {
-                Some((node, address)) => {
-                    overrides.insert(node, address);
+            let mut words = line.split(' ');
+            let parsed = (|| Some((words.next()?.parse().ok()?, words.next()?.to_owned(), words.next()?.to_owned())))();
+            match parsed.filter(|(_, _, right)| is_address(right) && words.next().is_none()) {
+                Some((node, wrong, right)) => {
+                    overrides.insert(node, (wrong, right));
                 }
                 None => {
-                    let why = format!("{line:?} is not a node and its address");
+                    let why = format!("{line:?} is not a node and its addresses");
                     return Err(MetaStartError::Corrupt { path, offset: 0, why, dir: dir.to_path_buf() });
                 }
             }
@@ -57,21 +59,28 @@ impl AddressBook {
 
     /// The address of a node that the membership puts at `known`.
     pub(crate) fn address(&self, node: NodeId, known: &str) -> String {
-        self.inner.overrides.read().get(&node).cloned().unwrap_or_else(|| known.to_owned())
+        match self.inner.overrides.read().get(&node) {
+            Some((wrong, right)) if wrong == name(known) => right.clone(),
+            _ => known.to_owned(),
+        }
     }
 
-    /// From now on this node is reached here. Blocks on the disk.
-    pub(crate) fn readdress(&self, node: NodeId, address: &str) -> io::Result<()> {
+    /// From now on this node, which the membership puts at `known`, is reached at `address`. Blocks on the disk.
+    pub(crate) fn readdress(&self, node: NodeId, known: &str, address: &str) -> io::Result<()> {
+        if known == address {
+            return Ok(());
+        }
         let mut overrides = self.inner.overrides.write();
-        if overrides.get(&node).is_some_and(|a| a == address) {
+        let new_one = (name(known).to_owned(), address.to_owned());
+        if overrides.get(&node) == Some(&new_one) {
             return Ok(());
         }
         if overrides.len() >= MAX_OVERRIDES && !overrides.contains_key(&node) {
             return Err(io::Error::other(format!("there are {MAX_OVERRIDES} overridden addresses")));
         }
         let mut new = overrides.clone();
-        new.insert(node, address.to_owned());
-        let text: String = new.iter().map(|(n, a)| format!("{n} {a}\n")).collect();
+        new.insert(node, new_one);
+        let text: String = new.iter().map(|(n, (wrong, right))| format!("{n} {wrong} {right}\n")).collect();
         write_durably(&*self.inner.disk, &self.inner.path, text.as_bytes())?;
         *overrides = new;
         Ok(())
@@ -102,6 +111,11 @@ impl AddressBook {
     }
 }
 
+/// An address as the file has it.
+fn name(known: &str) -> &str {
+    if known.is_empty() { "-" } else { known }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -116,9 +130,10 @@ mod tests {
         disk.create_dir(Path::new("/m")).unwrap();
         let book = AddressBook::open(disk.clone(), Path::new("/m")).unwrap();
         assert_eq!(book.address(7, "a:1"), "a:1");
-        book.readdress(7, "b:2").unwrap();
+        book.readdress(7, "a:1", "b:2").unwrap();
         let book = AddressBook::open(disk.clone(), Path::new("/m")).unwrap();
         assert_eq!(book.address(7, "a:1"), "b:2");
+        assert_eq!(book.address(7, "c:3"), "c:3", "the membership knows better by now");
         assert_eq!(book.address(8, "a:1"), "a:1");
     }
 }

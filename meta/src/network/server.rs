@@ -105,10 +105,8 @@ impl RaftService {
         let snapshot =
             Snapshot { meta: head.meta, snapshot: SnapshotFile { path: path.clone(), file, len: at } };
         let result = self.raft.install_full_snapshot(vote, snapshot).await.map_err(|e| stopped(&e))?;
-        if result.vote != vote {
-            // Of a past leader: not installed.
-            self.folder.discard(&path);
-        }
+        // Not installed when it came from a past leader or is behind what is applied; else it has its final name by now.
+        self.folder.discard(&path);
         answer(&result)
     }
 }

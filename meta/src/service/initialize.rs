@@ -99,7 +99,7 @@ async fn name_the_cluster(node: &Node, cluster: ClusterId, r: &InitializeRequest
         let mut stub = peers::stub(node, &address).map_err(|e| later(&e))?;
         return stub.initialize(r.clone()).await.map(|_| ());
     }
-    if node.machine.with(|s| s.cluster()).is_none() && !node.propose_own(Command::Init { cluster }).await {
+    if node.machine.with(|s| s.cluster()).is_none() && !node.propose_own(None, Command::Init { cluster }).await {
         return Err(later("the cluster's id was not committed yet"));
     }
     match node.machine.with(|s| s.cluster()) {

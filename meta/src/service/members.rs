@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use openraft::{
@@ -27,6 +28,8 @@ use crate::{
 
 /// Retry hint, ms.
 const AGAIN_MS: u64 = 200;
+/// A new member must have the log within this time before it votes.
+const LEARN: Duration = Duration::from_secs(50);
 /// Voters at most.
 const MAX_VOTERS: usize = 7;
 
@@ -97,8 +100,14 @@ async fn add(node: &Arc<Node>, address: &str) -> Result<Result<(), WriteError>, 
         return Err(refuse(ErrorCode::Conflict, &format!("there are {MAX_VOTERS} voters")));
     }
     let peer = Peer { address: address.to_owned(), member: status.member };
-    if let Err(e) = node.raft.add_learner(status.node, peer, true).await {
-        return Ok(Err(e));
+    let learning = node.raft.add_learner(status.node, peer, true);
+    match tokio::time::timeout(LEARN, learning).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(e)) => return Ok(Err(e)),
+        Err(_) => {
+            let why = format!("{address} did not catch up within {LEARN:?}: try again");
+            return Err(refuse_for_now(ErrorCode::QuorumUnavailable, &why, AGAIN_MS));
+        }
     }
     let change = ChangeMembers::AddVoterIds(BTreeSet::from([status.node]));
     Ok(node.raft.change_membership(change, false).await.map(|_| ()))
@@ -124,7 +133,8 @@ async fn readdress_here(node: &Arc<Node>, voter: &Voter) -> Result<(), Status> {
         return Err(invalid("readdress", &format!("{:?} is not host:port", voter.address)));
     }
     let (book, id, address) = (node.book.clone(), voter.node, voter.address.clone());
-    let noted = tokio::task::spawn_blocking(move || book.readdress(id, &address)).await;
+    let known = members(node).1.get(&id).map(|p| p.address.clone()).unwrap_or_default();
+    let noted = tokio::task::spawn_blocking(move || book.readdress(id, &known, &address)).await;
     noted
         .map_err(|e| refuse(ErrorCode::Internal, &e.to_string()))?
         .map_err(|e| refuse(ErrorCode::Internal, &format!("the new address was not noted: {e}")))

@@ -6,7 +6,7 @@ use tidemill_types::{ErrorCode, SessionId, meta::Command};
 use tonic::Status;
 
 use super::{MetaService, invalid, refuse, refuse_for_now};
-use crate::node::{PROPOSALS, Proposed};
+use crate::node::{PROPOSAL_BYTES, PROPOSALS, Proposed};
 
 /// Retry hint when too much is under way, ms.
 const OVERLOADED_MS: u64 = 50;
@@ -22,12 +22,16 @@ pub(super) async fn propose(service: &MetaService, r: ProposeRequest) -> Result<
     let request = decode_request(&r.request).map_err(|e| invalid("request", &e.to_string()))?;
     check_sender(&request.command, request.session)?;
     drop(request);
-    let Ok(_permit) = node.proposals.try_acquire() else {
+    let overloaded = |what: String| {
         node.counters.overloaded.inc();
-        let why = format!("{PROPOSALS} proposals are under way");
-        return Err(refuse_for_now(ErrorCode::Overloaded, &why, OVERLOADED_MS));
+        refuse_for_now(ErrorCode::Overloaded, &format!("{what} proposals are under way"), OVERLOADED_MS)
     };
-    match node.propose(r.request).await {
+    let Ok(_permit) = node.proposals.try_acquire() else { return Err(overloaded(format!("{PROPOSALS}"))) };
+    let bytes = u32::try_from(r.request.len()).unwrap_or(u32::MAX);
+    let Ok(_bytes) = node.proposal_bytes.try_acquire_many(bytes) else {
+        return Err(overloaded(format!("{PROPOSAL_BYTES} bytes of")));
+    };
+    match node.propose(r.request, None).await {
         Proposed::Applied(revision, result) => {
             node.counters.proposals.inc();
             let bytes = encode_result(&result)
