@@ -59,16 +59,10 @@ pub(crate) async fn build(
     let switch = ServingSwitch(HealthReporter::new());
     switch.set(false).await;
     let health = HealthServer::new(HealthService::from_health_reporter(switch.0.clone()));
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .with_service_name(Producer::NAME)
-        .with_service_name(Consumer::NAME)
-        .with_service_name(Metadata::NAME)
-        .with_service_name(Admin::NAME)
-        .with_service_name("grpc.health.v1.Health")
-        .build_v1()
-        .map_err(|e| BrokerError::Reflection(e.to_string()))?;
+    let refused = |e: tonic_reflection::server::Error| BrokerError::Reflection(e.to_string());
+    let reflection = described().build_v1().map_err(refused)?;
+    // Many tools and libraries still ask by the older name of the same service.
+    let reflection_alpha = described().build_v1alpha().map_err(refused)?;
     let router = Server::builder()
         .initial_stream_window_size(defaults::STREAM_WINDOW)
         .initial_connection_window_size(defaults::CONNECTION_WINDOW)
@@ -90,7 +84,8 @@ pub(crate) async fn build(
         )
         .add_service(AdminServer::new(AdminService(slot)).max_decoding_message_size(limits::MAX_MESSAGE))
         .add_service(health)
-        .add_service(reflection);
+        .add_service(reflection)
+        .add_service(reflection_alpha);
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let serve = async move {
         if let Err(e) = router.serve_with_incoming_shutdown(incoming, end).await {
@@ -103,4 +98,16 @@ pub(crate) async fn build(
 /// The bound address.
 pub(crate) fn local_addr(listener: &TcpListener, asked: SocketAddr) -> SocketAddr {
     listener.local_addr().unwrap_or(asked)
+}
+
+/// The services that reflection describes.
+fn described() -> tonic_reflection::server::Builder<'static> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .with_service_name(Producer::NAME)
+        .with_service_name(Consumer::NAME)
+        .with_service_name(Metadata::NAME)
+        .with_service_name(Admin::NAME)
+        .with_service_name("grpc.health.v1.Health")
 }

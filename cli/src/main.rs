@@ -5,6 +5,7 @@ mod commands;
 mod error;
 mod logs;
 mod output;
+mod meter;
 mod roles;
 mod signals;
 mod up;

@@ -4,6 +4,8 @@ use std::future::Future;
 
 use tidemill_client::{Client, ClientConfig, ClientError};
 use tidemill_types::ErrorCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::Global,
@@ -28,18 +30,75 @@ where
     })
 }
 
+/// As [`run`], for a command that has something to finish: the first signal only cancels the token, the second one
+/// ends the process at once.
+pub(crate) fn run_stoppable<F>(
+    global: &Global,
+    command: impl FnOnce(Client, CancellationToken) -> F,
+) -> Result<(), CliError>
+where
+    F: Future<Output = Result<(), CliError>>,
+{
+    logs::start(global.log_format, logs::level(global, "error"))?;
+    crate::roles::runtime()?.block_on(async {
+        let stop = CancellationToken::new();
+        watch(stop.clone())?;
+        let client = tokio::select! {
+            client = open(global) => client?,
+            () = stop.cancelled() => return Err(interrupted("connect", "by a signal")),
+        };
+        command(client, stop).await
+    })
+}
+
+/// A command that a signal ended.
+pub(crate) fn interrupted(what: impl Into<String>, why: impl Into<String>) -> CliError {
+    CliError::new(what, why, ErrorCode::OutcomeUnknown).exit(Exit::Interrupted)
+}
+
+fn watch(stop: CancellationToken) -> Result<(), CliError> {
+    let fail = |e: std::io::Error| CliError::new("signals", e.to_string(), ErrorCode::Internal);
+    let mut int = signal(SignalKind::interrupt()).map_err(fail)?;
+    let mut term = signal(SignalKind::terminate()).map_err(fail)?;
+    tokio::spawn(async move {
+        for first in [true, false] {
+            tokio::select! {
+                _ = int.recv() => {}
+                _ = term.recv() => {}
+            }
+            if first {
+                stop.cancel();
+            }
+        }
+        std::process::exit(i32::from(Exit::Interrupted as u8));
+    });
+    Ok(())
+}
+
+/// As [`run`], for a command that watches SIGINT itself.
+pub(crate) fn run_to_the_end<F>(global: &Global, command: impl FnOnce(Client) -> F) -> Result<(), CliError>
+where
+    F: Future<Output = Result<(), CliError>>,
+{
+    logs::start(global.log_format, logs::level(global, "error"))?;
+    crate::roles::runtime()?.block_on(connected(global, command))
+}
+
 async fn connected<F>(global: &Global, command: impl FnOnce(Client) -> F) -> Result<(), CliError>
 where
     F: Future<Output = Result<(), CliError>>,
 {
+    command(open(global).await?).await
+}
+
+async fn open(global: &Global) -> Result<Client, CliError> {
     let config = ClientConfig { timeout: global.timeout, ..ClientConfig::new(global.server.clone()) };
-    let client = Client::connect(config).await.map_err(|e| {
+    Client::connect(config).await.map_err(|e| {
         failed(&e).help(format!(
             "is a cluster running at {}? `tidemill up` starts one; --server names another",
             global.server.join(", ")
         ))
-    })?;
-    command(client).await
+    })
 }
 
 /// A client's error as the user sees it.

@@ -3,7 +3,9 @@
 mod bookie_inspect;
 mod cluster;
 mod connect;
+mod consume;
 mod ledger;
+mod produce;
 mod table;
 mod topic;
 
@@ -36,6 +38,10 @@ pub(crate) enum ClientCommand {
     /// Create, list, describe, alter, delete topics.
     #[command(subcommand)]
     Topic(topic::TopicCommand),
+    /// Write records, one per line of the input.
+    Produce(produce::ProduceArgs),
+    /// Read records, one per line of the output.
+    Consume(consume::ConsumeArgs),
     /// The cluster as a whole.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
@@ -65,6 +71,8 @@ pub(crate) fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
 fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
     match command {
         ClientCommand::Topic(c) => topic::run(global, c),
+        ClientCommand::Produce(a) => produce::run(global, a),
+        ClientCommand::Consume(a) => consume::run(global, a),
         ClientCommand::Cluster(c) => cluster::run(global, c),
         ClientCommand::Ledger(c) => ledger::run(global, c),
         ClientCommand::Partition(c) => ledger::run_partition(global, c),
