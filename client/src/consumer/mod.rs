@@ -109,8 +109,7 @@ impl Consumer {
                 return refuse(format!("more than {MAX_ASSIGNED} partitions"));
             }
             let part = Part::new(state.generation(), start);
-            if let Some(twice) = partitions.insert(source.clone(), part) {
-                drop(twice);
+            if partitions.insert(source.clone(), part).is_some() {
                 return refuse(format!("partition {source} is named twice"));
             }
         }

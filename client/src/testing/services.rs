@@ -33,8 +33,8 @@ fn error(code: ErrorCode) -> v1::Error {
 
 fn describe(world: &World, name: &str) -> Option<v1::Topic> {
     let logs = world.topics.get(name)?;
-    let partitions = logs.iter().enumerate().map(|(i, p)| v1::Partition {
-        index: i as u32,
+    let partitions = logs.iter().zip(0..).map(|(p, index)| v1::Partition {
+        index,
         owner: p.owner.map_or_else(String::new, |o| world.addresses[o].clone()),
         epoch: p.epoch,
         owner_name: String::new(),

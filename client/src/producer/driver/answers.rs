@@ -20,7 +20,7 @@ impl Driver {
             };
             let result = self.read(frame.lane, &r);
             let todo = self.seats[frame.lane].lane.answer(frame.number, frame.bytes, result);
-            self.act(frame.lane, todo);
+            self.act(frame.lane, &todo);
         }
         self.pump(at);
     }

@@ -129,11 +129,11 @@ impl Driver {
             let floor = now + self.shared.config.linger.max(std::time::Duration::from_millis(1));
             self.timers.at(next.max(floor), Timer::Deadline(lane));
         }
-        self.act(lane, todo);
+        self.act(lane, &todo);
     }
 
     /// Does what the lane asks for after an answer, a time-out or a cut.
-    pub(super) fn act(&mut self, lane: usize, todo: Todo) {
+    pub(super) fn act(&mut self, lane: usize, todo: &Todo) {
         if todo.fenced {
             self.fence();
         }

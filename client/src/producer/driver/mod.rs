@@ -3,6 +3,8 @@
 mod answers;
 mod batches;
 mod lane;
+#[cfg(test)]
+mod lane_tests;
 mod link;
 mod route;
 mod send;
@@ -178,7 +180,7 @@ impl Driver {
 
     fn found(&mut self, found: Found) {
         match found {
-            Found::Topic(topic, result) => self.topic_found(&topic, result),
+            Found::Topic(topic, result) => self.topic_found(&topic, &result),
             Found::Identity(lane, result) => self.identity_found(lane, result),
         }
     }

@@ -79,7 +79,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn topic_found(&mut self, topic: &Arc<str>, result: Result<TopicFacts, ClientError>) {
+    pub(super) fn topic_found(&mut self, topic: &Arc<str>, result: &Result<TopicFacts, ClientError>) {
         self.asked_topics.remove(topic);
         let lanes: Vec<usize> = self
             .seats
@@ -88,14 +88,14 @@ impl Driver {
             .filter(|(_, s)| s.asking && s.partition.topic == *topic)
             .map(|(lane, _)| lane)
             .collect();
-        if let Ok(facts) = &result {
+        if let Ok(facts) = result {
             // More partitions than before: later records use them.
             self.shared.topic(topic, *facts);
         }
         for lane in lanes {
             let seat = &mut self.seats[lane];
             seat.asking = false;
-            match &result {
+            match result {
                 Ok(_) => self.offer(lane),
                 Err(e) if e.retryable => {
                     seat.lane.no_route(e.clone());
@@ -103,7 +103,7 @@ impl Driver {
                 }
                 Err(e) => {
                     let todo = seat.lane.give_up(e);
-                    self.act(lane, todo);
+                    self.act(lane, &todo);
                 }
             }
         }

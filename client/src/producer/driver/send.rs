@@ -161,7 +161,7 @@ impl Driver {
             // The owner may have gone with the stream.
             seat.stale = stale;
             let todo = self.seats[lane].lane.cut(error);
-            self.act(lane, todo);
+            self.act(lane, &todo);
         }
     }
 }
