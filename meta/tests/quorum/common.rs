@@ -5,8 +5,10 @@ use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tidemill_meta::{MetaConfig, MetaHandle, MetaStartError};
 use tidemill_meta_client::{MetaClient, MetaClientConfig, RenewalReport, Session};
+use tidemill_proto::meta::meta_client::MetaClient as MetaStub;
 use tidemill_runtime::{Health, Metrics, Supervisor};
 use tidemill_types::{ClusterId, Endpoint, Incarnation, MemberId, MemberRole, meta::MemberSpec};
+use tonic::transport::Channel;
 use uuid::Uuid;
 
 /// No test waits longer for anything.
@@ -111,4 +113,57 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut ask:
         }
     };
     tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("waited too long: {what}"))
+}
+
+/// A quorum of three with a client that knows all of them.
+pub(crate) struct Three {
+    pub(crate) members: Vec<Member>,
+    pub(crate) client: Client,
+}
+
+impl Three {
+    pub(crate) async fn start() -> Self {
+        let mut members = Vec::new();
+        for _ in 0..3 {
+            members.push(Member::start(|_| {}).await);
+        }
+        let addresses: Vec<String> = members.iter().map(Member::address).collect();
+        let client = Client::new(addresses.clone());
+        client.meta.initialize(cluster(), &addresses).await.unwrap();
+        Self { members, client }
+    }
+
+    /// Index of the member that leads.
+    pub(crate) async fn leader(&self) -> usize {
+        until("a leader", || async {
+            for (i, m) in self.members.iter().enumerate() {
+                if self.client.meta.status_of(&m.address()).await.is_ok_and(|s| s.role == "leader") {
+                    return Some(i);
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.client.sup.stop().await;
+        for m in &mut self.members {
+            m.stop().await;
+        }
+    }
+}
+
+/// Waits until the member at `address` has applied what another had logged when this was called.
+pub(crate) async fn caught_up(client: &Client, address: &str, with: &str) {
+    let wanted = client.meta.status_of(with).await.unwrap().last_log;
+    until("a member catches up", || async {
+        client.meta.status_of(address).await.ok().filter(|s| s.applied >= wanted)
+    })
+    .await;
+}
+
+/// A bare client of one member.
+pub(crate) fn stub(address: &str) -> MetaStub<Channel> {
+    MetaStub::new(tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy())
 }

@@ -1,0 +1,93 @@
+//! Growing, replacing, snapshots, addresses.
+
+use tidemill_meta_client::{MemberChange, MetaError};
+use tidemill_proto::meta::{WatchRequest, watch_event::Event};
+use tidemill_types::{
+    TopicConfig, TopicName,
+    meta::{Answer, Query},
+};
+
+use crate::common::{Client, Member, caught_up, cluster, stub, until};
+
+async fn voters(client: &Client, address: &str) -> usize {
+    client.meta.status_of(address).await.unwrap().voters.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grows_from_one_by_snapshot_and_loses_the_first() {
+    let mut first = Member::start(|c| c.snapshot_every = 100).await;
+    let client = Client::new(vec![first.address()]);
+    client.meta.initialize(cluster(), &[first.address()]).await.unwrap();
+    let session = client.broker(1).await;
+    for i in 0..250 {
+        let name = TopicName::new(&format!("t{i}")).unwrap();
+        session.create_topic(name, 1, TopicConfig::default()).await.unwrap().unwrap();
+    }
+    until("a snapshot", || async {
+        client.meta.status_of(&first.address()).await.ok().filter(|s| s.snapshot >= 200 && s.snapshot_bytes > 0)
+    })
+    .await;
+
+    let mut second = Member::start(|c| c.snapshot_every = 100).await;
+    let mut third = Member::start(|c| c.snapshot_every = 100).await;
+    for m in [&second, &third] {
+        client.meta.change_members(&MemberChange::Add(m.address())).await.unwrap();
+        client.meta.change_members(&MemberChange::Add(m.address())).await.unwrap();
+    }
+    assert_eq!(voters(&client, &first.address()).await, 3);
+    caught_up(&client, &second.address(), &first.address()).await;
+    let status = client.meta.status_of(&second.address()).await.unwrap();
+    assert!(status.snapshot >= 100, "it came by a snapshot: {status:?}");
+    assert_eq!(status.cluster, Some(cluster()));
+
+    // Its ring begins at the snapshot: a watcher of before has to load anew.
+    let mut stub = stub(&second.address());
+    let request = WatchRequest { cluster: Vec::new(), from_revision: 2, topics_only: true };
+    let event = stub.watch(request).await.unwrap().into_inner().message().await.unwrap().unwrap();
+    assert!(matches!(event.event, Some(Event::View(_))), "{event:?}");
+
+    let gone = client.meta.status_of(&first.address()).await.unwrap().node;
+    client.meta.change_members(&MemberChange::Remove(gone)).await.unwrap();
+    first.stop().await;
+    let rest = Client::new(vec![second.address(), third.address()]);
+    let (answer, _) = rest.meta.read(&Query::Topics { after: None, limit: 10_000 }).await.unwrap();
+    let Answer::Topics(topics) = answer else { panic!("{answer:?}") };
+    assert_eq!(topics.len(), 250);
+
+    // What was removed keeps its old state and is not taken back with it.
+    first.start_again().await.unwrap();
+    let e = rest.meta.change_members(&MemberChange::Add(first.address())).await.unwrap_err();
+    assert!(matches!(&e, MetaError::Refused { why, .. } if why.contains("not empty")), "{e}");
+
+    for m in [&mut second, &mut third] {
+        m.stop().await;
+        m.start_again().await.unwrap();
+    }
+    let (answer, _) = rest.meta.read(&Query::Topics { after: None, limit: 10_000 }).await.unwrap();
+    assert_eq!(answer, Answer::Topics(topics));
+    client.sup.stop().await;
+    rest.sup.stop().await;
+    for m in [&mut first, &mut second, &mut third] {
+        m.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_is_not_empty_stops_an_initialisation() {
+    let mut used = Member::start(|_| {}).await;
+    let mut empty = [Member::start(|_| {}).await, Member::start(|_| {}).await];
+    let client = Client::new(vec![used.address()]);
+    client.meta.initialize(cluster(), &[used.address()]).await.unwrap();
+    let other = Client::new(vec![empty[0].address()]);
+    let all = [empty[0].address(), empty[1].address(), used.address()];
+    let id = tidemill_types::ClusterId(uuid::Uuid::from_u128(0xC2));
+    let e = other.meta.initialize(id, &all).await.unwrap_err();
+    assert!(matches!(&e, MetaError::Refused { why, .. } if why.contains("not empty")), "{e}");
+    assert_eq!(other.meta.status_of(&empty[0].address()).await.unwrap().role, "uninitialized");
+    let e = client.meta.initialize(id, &[used.address()]).await.unwrap_err();
+    assert!(matches!(e, MetaError::WrongCluster { .. }), "{e}");
+    used.stop().await;
+    for m in &mut empty {
+        m.stop().await;
+    }
+}
