@@ -89,6 +89,12 @@ impl LogContext {
         })
     }
 
+    /// Reads below the high watermark since the start: answered from the tail cache, and not.
+    #[must_use]
+    pub fn tail_cache_reads(&self) -> (u64, u64) {
+        self.tail_cache.reads()
+    }
+
     /// Bytes in the tail cache, over all partitions.
     #[must_use]
     pub fn tail_cache_bytes(&self) -> u64 {

@@ -25,12 +25,25 @@ pub(crate) trait Tail: Send + Sync {
 pub(crate) struct TailCache {
     budget: u64,
     used: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
     queue: Mutex<VecDeque<(Weak<dyn Tail>, u64)>>,
 }
 
 impl TailCache {
     pub(crate) fn new(budget: u64) -> Arc<Self> {
-        Arc::new(Self { budget, used: AtomicU64::new(0), queue: Mutex::default() })
+        let zero = || AtomicU64::new(0);
+        Arc::new(Self { budget, used: zero(), hits: zero(), misses: zero(), queue: Mutex::default() })
+    }
+
+    /// Counts a read that was, or was not, answered from it.
+    pub(crate) fn count(&self, hit: bool) {
+        (if hit { &self.hits } else { &self.misses }).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reads answered from it, and reads that went on to bookies.
+    pub(crate) fn reads(&self) -> (u64, u64) {
+        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
     /// Bytes of the entries in it; those of a partition that was dropped count until their turn comes.

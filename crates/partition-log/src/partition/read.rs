@@ -42,7 +42,9 @@ impl PartitionLog {
             if from >= high_watermark {
                 return Ok(answer(Vec::new(), from));
             }
-            let found = match self.shared.cached(from, max_bytes) {
+            let cached = self.shared.cached(from, max_bytes);
+            self.ctx.tail_cache.count(cached.is_some());
+            let found = match cached {
                 Some(batches) => Ok(batches),
                 None => self.catch_up(from, max_bytes).await,
             };
