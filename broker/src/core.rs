@@ -30,6 +30,17 @@ pub(crate) struct Core {
     pub(crate) stopping: CancellationToken,
 }
 
+impl Core {
+    /// Takes the figures of the tail cache over into the metrics.
+    pub(crate) fn note_cache(&self) {
+        let m = &self.metrics;
+        m.tail_cache_bytes.set(self.logs.tail_cache_bytes());
+        let (hits, misses) = self.logs.tail_cache_reads();
+        m.tail_cache_hits.inc_by(hits.saturating_sub(m.tail_cache_hits.get()));
+        m.tail_cache_misses.inc_by(misses.saturating_sub(m.tail_cache_misses.get()));
+    }
+}
+
 /// The core, once there is one: the server answers from its first moment on.
 #[derive(Clone)]
 pub(crate) struct CoreSlot {

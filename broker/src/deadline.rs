@@ -2,8 +2,9 @@
 
 use std::{future::Future, time::Duration};
 
+use http::HeaderMap;
 use tokio::time::Instant;
-use tonic::metadata::MetadataMap;
+use tonic::Request;
 
 /// The broker answers a little earlier than the caller gives up, so that the answer still says what is known.
 const MARGIN: Duration = Duration::from_millis(20);
@@ -19,9 +20,15 @@ pub(crate) struct Deadline(Option<Instant>);
 pub(crate) struct Expired;
 
 impl Deadline {
-    /// Of a request that arrived just now. A header that does not parse counts as none.
-    pub(crate) fn of(metadata: &MetadataMap) -> Self {
-        let given = metadata.get("grpc-timeout").and_then(|v| v.to_str().ok()).and_then(parse);
+    /// Of a request: counted from its arrival.
+    pub(crate) fn of<T>(request: &Request<T>) -> Self {
+        let arrived = request.extensions().get::<Self>().copied();
+        arrived.unwrap_or_else(|| Self::of_headers(request.metadata().as_ref()))
+    }
+
+    /// Of a request whose headers arrived just now. A header that does not parse counts as none.
+    pub(crate) fn of_headers(headers: &HeaderMap) -> Self {
+        let given = headers.get("grpc-timeout").and_then(|v| v.to_str().ok()).and_then(parse);
         Self(given.filter(|d| *d <= LONGEST).map(|d| Instant::now() + d.saturating_sub(MARGIN.min(d / 4))))
     }
 
@@ -85,11 +92,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_expired_one_has_passed() {
-        let mut m = MetadataMap::new();
-        assert!(!Deadline::of(&m).passed());
-        assert!(Deadline::of(&m).0.is_none());
-        m.insert("grpc-timeout", "0n".parse().unwrap());
-        let d = Deadline::of(&m);
+        let mut r = Request::new(());
+        assert!(!Deadline::of(&r).passed());
+        assert!(Deadline::of(&r).0.is_none());
+        r.metadata_mut().insert("grpc-timeout", "0n".parse().unwrap());
+        let d = Deadline::of(&r);
         assert!(d.passed());
         assert_eq!(d.bound(std::future::pending::<()>()).await, Err(Expired));
     }

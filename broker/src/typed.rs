@@ -7,9 +7,12 @@ use http::{HeaderMap, Request, Response};
 use tonic::Status;
 use tower::{Layer, Service};
 
-use crate::fault::too_large;
+use crate::{
+    deadline::Deadline,
+    fault::{Fault, too_large},
+};
 
-/// Replaces the status of a message above the size limit.
+/// Answers calls whose deadline has passed, and replaces the status of a message above the size limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypedErrors;
 
@@ -29,6 +32,8 @@ impl<S, A, B> Service<Request<A>> for Typed<S>
 where
     S: Service<Request<A>, Response = Response<B>>,
     S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Default + Send + 'static,
 {
     type Response = S::Response;
     type Error = S::Error;
@@ -38,7 +43,14 @@ where
         self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<A>) -> Self::Future {
+    fn call(&mut self, mut request: Request<A>) -> Self::Future {
+        // A call that comes too late goes no further: not even its body is waited for.
+        let deadline = Deadline::of_headers(request.headers());
+        if deadline.passed() {
+            let late = Status::from(Fault::deadline_not_written()).into_http();
+            return std::future::ready(Ok(late)).boxed();
+        }
+        request.extensions_mut().insert(deadline);
         let answer = self.0.call(request);
         async move {
             let mut answer = answer.await?;

@@ -377,7 +377,7 @@ impl<'a> Manager<'a> {
         }
         self.core.degraded.store(degraded, Ordering::Relaxed);
         self.core.metrics.degraded_ledgers.set(degraded.into());
-        self.core.metrics.tail_cache_bytes.set(self.core.logs.tail_cache_bytes());
+        self.core.note_cache();
     }
 
     /// One shared configuration per topic, however many partitions it has.

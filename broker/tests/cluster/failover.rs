@@ -35,8 +35,7 @@ async fn a_wrong_broker_names_the_right_one() {
         let d = wrong.admin().describe_partition(d).await.unwrap().into_inner();
         assert_eq!((d.state.as_str(), d.high_watermark), ("serving", 1));
         // A client that has heard of a later epoch is not served by an earlier one.
-        let p =
-            v1::FetchPartition {
+        let p = v1::FetchPartition {
             topic: "t".into(),
             partition: i,
             epoch: epoch + 1,

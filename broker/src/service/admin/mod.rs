@@ -30,7 +30,7 @@ const EFFECT_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
 
 macro_rules! call {
     ($self:ident, $request:ident, $operation:path) => {{
-        let deadline = Deadline::of($request.metadata());
+        let deadline = Deadline::of(&$request);
         let core = $self.0.get()?;
         Ok(Response::new($operation(core, $request.into_inner(), deadline).await?))
     }};
@@ -78,7 +78,7 @@ impl Admin for AdminService {
         request: Request<v1::DescribePartitionRequest>,
     ) -> Result<Response<v1::DescribePartitionResponse>, Status> {
         let may_ask_owner = request.metadata().get(partition::ASKED).is_none();
-        let deadline = Deadline::of(request.metadata());
+        let deadline = Deadline::of(&request);
         let core = self.0.get()?;
         let answer = partition::describe(core, request.into_inner(), deadline, may_ask_owner).await?;
         Ok(Response::new(answer))

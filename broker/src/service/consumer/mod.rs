@@ -25,7 +25,7 @@ pub(crate) struct ConsumerService(pub(crate) CoreSlot);
 #[tonic::async_trait]
 impl Consumer for ConsumerService {
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Result<Response<v1::FetchResponse>, Status> {
-        let deadline = Deadline::of(request.metadata());
+        let deadline = Deadline::of(&request);
         let core = self.0.get()?;
         Ok(Response::new(fetch::fetch(core, request.into_inner(), deadline).await?))
     }
@@ -34,7 +34,7 @@ impl Consumer for ConsumerService {
         &self,
         request: Request<v1::ListOffsetsRequest>,
     ) -> Result<Response<v1::ListOffsetsResponse>, Status> {
-        let deadline = Deadline::of(request.metadata());
+        let deadline = Deadline::of(&request);
         let core = self.0.get()?;
         let answer = deadline.bound(list_offsets::list(core, request.into_inner())).await;
         Ok(Response::new(answer.map_err(|_| Fault::deadline())??))

@@ -1,6 +1,7 @@
 //! Fetched batches as records, for clients without a codec. Opening costs time and memory: it is done on a thread for
 //! blocking work, batch by batch, each with a cap on its inflated size.
 
+use bytes::Bytes;
 use tidemill_proto::v1;
 use tidemill_record::{Limits, records};
 
@@ -66,12 +67,12 @@ fn unpack_batch(
             continue;
         }
         let size = 64
-            + record.key.as_ref().map_or(0, |k| k.len())
-            + record.value.as_ref().map_or(0, |v| v.len())
+            + record.key.as_ref().map_or(0, Bytes::len)
+            + record.value.as_ref().map_or(0, Bytes::len)
             + record
                 .headers
                 .iter()
-                .map(|h| h.key.len() + h.value.as_ref().map_or(0, |v| v.len()))
+                .map(|h| h.key.len() + h.value.as_ref().map_or(0, Bytes::len))
                 .sum::<usize>();
         if size > *left && !p.records.is_empty() {
             *left = 0;

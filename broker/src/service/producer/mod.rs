@@ -31,7 +31,7 @@ impl Producer for ProducerService {
         &self,
         request: Request<v1::ProduceRequest>,
     ) -> Result<Response<v1::ProduceResponse>, Status> {
-        let deadline = Deadline::of(request.metadata());
+        let deadline = Deadline::of(&request);
         let core = self.0.get()?;
         let answer = unary::produce(core, request.into_inner(), deadline).await;
         core.metrics.produce_calls.inc();
@@ -50,7 +50,7 @@ impl Producer for ProducerService {
         &self,
         request: Request<Streaming<v1::ProduceFrame>>,
     ) -> Result<Response<Self::ProduceStreamStream>, Status> {
-        let deadline = Deadline::of(request.metadata());
+        let deadline = Deadline::of(&request);
         let core = self.0.get()?;
         Ok(Response::new(stream::run(core.clone(), request.into_inner(), deadline)))
     }
@@ -59,7 +59,7 @@ impl Producer for ProducerService {
         &self,
         request: Request<v1::InitProducerRequest>,
     ) -> Result<Response<v1::InitProducerResponse>, Status> {
-        let deadline = Deadline::of(request.metadata());
+        let deadline = Deadline::of(&request);
         let core = self.0.get()?;
         let id = deadline.bound(core.ids.next(&core.client)).await.map_err(|_| Fault::deadline())??;
         Ok(Response::new(v1::InitProducerResponse { producer_id: id, epoch: 0 }))
