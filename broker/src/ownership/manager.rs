@@ -2,12 +2,11 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
 
 use tidemill_meta_client::{MetaError, Session, ViewEvent};
-use tidemill_partition_log::LogState;
 use tidemill_types::{
     Epoch, MemberRole, PartitionId, PartitionRecord, TopicConfig, TopicId, Version,
     meta::{AcquireItem, Change, MAX_BATCH, Rejection, Release},
@@ -28,8 +27,6 @@ use crate::{convert::topic::live_owner, core::Core};
 
 /// Maintenance of logs, and a second look at what an event may have missed.
 const TICK: Duration = Duration::from_secs(1);
-/// Every so many ticks all partitions are looked at: a safety net, the events do the work.
-const FULL_LOOK: u64 = 10;
 
 /// Why [`run`] came back. Nothing is held any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +45,14 @@ pub(super) enum Done {
     Released(Vec<Release>, Result<(), MetaError>),
 }
 
-struct Manager<'a> {
-    core: &'a Arc<Core>,
+pub(super) struct Manager<'a> {
+    pub(super) core: &'a Arc<Core>,
     session: &'a Session,
     tasks: JoinSet<Done>,
     /// Partitions to be looked at.
-    dirty: HashSet<PartitionId>,
+    pub(super) dirty: HashSet<PartitionId>,
     /// Partitions whose last try failed: looked at again with the next tick.
-    later: HashSet<PartitionId>,
+    pub(super) later: HashSet<PartitionId>,
     to_acquire: HashMap<PartitionId, Epoch>,
     acquiring: HashSet<PartitionId>,
     wanted: HashSet<PartitionId>,
@@ -64,9 +61,9 @@ struct Manager<'a> {
     ending: HashSet<PartitionId>,
     to_release: Vec<Release>,
     release_under_way: bool,
-    configs: HashMap<TopicId, (Version, Arc<TopicConfig>)>,
+    pub(super) configs: HashMap<TopicId, (Version, Arc<TopicConfig>)>,
     draining: bool,
-    ticks: u64,
+    pub(super) ticks: u64,
 }
 
 /// Owns partitions under `session` until it is lost or `drain` is cancelled. Before it returns every partition of the
@@ -138,7 +135,7 @@ impl<'a> Manager<'a> {
     }
 
     /// Marks every partition that can concern this broker.
-    fn look_at_all(&mut self) {
+    pub(super) fn look_at_all(&mut self) {
         let me = self.core.member;
         let table = self.core.mirror.table();
         let mine = |p: &PartitionRecord| p.assigned == Some(me) || p.owner.is_some_and(|o| o.broker == me);
@@ -277,7 +274,7 @@ impl<'a> Manager<'a> {
     }
 
     /// Ends a partition in order; the `Release` follows when its log has ended.
-    fn end(&mut self, id: PartitionId) {
+    pub(super) fn end(&mut self, id: PartitionId) {
         // One that is still being opened is ended when it has a log.
         if let Some(log) = self.core.owned.log(id)
             && self.ending.insert(id)
@@ -353,52 +350,6 @@ impl<'a> Manager<'a> {
                 self.release_under_way = false;
                 self.to_release.extend(items);
             }
-        }
-    }
-
-    fn tick(&mut self) {
-        self.ticks += 1;
-        self.dirty.extend(self.later.drain());
-        if self.ticks.is_multiple_of(FULL_LOOK) {
-            self.look_at_all();
-        }
-        let now = self.core.clock.boottime();
-        let mut degraded = 0;
-        for log in self.core.owned.logs() {
-            match log.state() {
-                // It lost its epoch, or could not go on: given back, so that it can be acquired again.
-                LogState::Dropped => self.end(log.id()),
-                LogState::Serving => {
-                    log.maintain(now);
-                    degraded += u32::from(log.describe().degraded);
-                }
-                _ => {}
-            }
-        }
-        self.core.degraded.store(degraded, Ordering::Relaxed);
-        self.core.metrics.degraded_ledgers.set(degraded.into());
-        self.core.note_cache();
-    }
-
-    /// One shared configuration per topic, however many partitions it has.
-    fn config_of(&mut self, topic: TopicId) -> Arc<TopicConfig> {
-        let Some(record) = self.core.mirror.table().topic(topic).cloned() else { return Arc::default() };
-        let entry =
-            self.configs.entry(topic).or_insert_with(|| (record.version, Arc::new(record.config.clone())));
-        if entry.0 != record.version {
-            *entry = (record.version, Arc::new(record.config.clone()));
-        }
-        entry.1.clone()
-    }
-
-    fn configure(&mut self, topic: TopicId) {
-        if self.core.mirror.table().topic(topic).is_none() {
-            self.configs.remove(&topic);
-            return;
-        }
-        let config = self.config_of(topic);
-        for log in self.core.owned.logs().into_iter().filter(|l| l.id().topic == topic) {
-            log.set_config(config.clone());
         }
     }
 }

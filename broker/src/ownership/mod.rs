@@ -5,6 +5,7 @@ mod open;
 mod plan;
 mod release;
 mod table;
+mod upkeep;
 
 pub(crate) use manager::{Ended, run};
 pub(crate) use table::{Held, OwnedTable};

@@ -1,0 +1,61 @@
+//! What the manager does from time to time: upkeep of logs, their configuration, a second look at everything.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tidemill_partition_log::LogState;
+use tidemill_types::{TopicConfig, TopicId};
+
+use super::manager::Manager;
+
+/// Every so many ticks all partitions are looked at: a safety net, the events do the work.
+const FULL_LOOK: u64 = 10;
+
+impl Manager<'_> {
+    /// Once a second.
+    pub(super) fn tick(&mut self) {
+        self.ticks += 1;
+        self.dirty.extend(self.later.drain());
+        if self.ticks.is_multiple_of(FULL_LOOK) {
+            self.look_at_all();
+        }
+        let now = self.core.clock.boottime();
+        let mut degraded = 0;
+        for log in self.core.owned.logs() {
+            match log.state() {
+                // It lost its epoch, or could not go on: given back, so that it can be acquired again.
+                LogState::Dropped => self.end(log.id()),
+                LogState::Serving => {
+                    log.maintain(now);
+                    degraded += u32::from(log.describe().degraded);
+                }
+                _ => {}
+            }
+        }
+        self.core.degraded.store(degraded, Ordering::Relaxed);
+        self.core.metrics.degraded_ledgers.set(degraded.into());
+        self.core.note_cache();
+    }
+
+    /// One shared configuration per topic, however many partitions it has.
+    pub(super) fn config_of(&mut self, topic: TopicId) -> Arc<TopicConfig> {
+        let Some(record) = self.core.mirror.table().topic(topic).cloned() else { return Arc::default() };
+        let entry =
+            self.configs.entry(topic).or_insert_with(|| (record.version, Arc::new(record.config.clone())));
+        if entry.0 != record.version {
+            *entry = (record.version, Arc::new(record.config.clone()));
+        }
+        entry.1.clone()
+    }
+
+    /// A topic changed: its logs get the new configuration.
+    pub(super) fn configure(&mut self, topic: TopicId) {
+        if self.core.mirror.table().topic(topic).is_none() {
+            self.configs.remove(&topic);
+            return;
+        }
+        let config = self.config_of(topic);
+        for log in self.core.owned.logs().into_iter().filter(|l| l.id().topic == topic) {
+            log.set_config(config.clone());
+        }
+    }
+}
