@@ -10,10 +10,7 @@
 //! | 32 | 16 | uuid of the cluster, zero when none |
 //! | 48 | 4 | CRC-32C of bytes 0..48 |
 
-use std::{
-    io,
-    path::Path,
-};
+use std::{io, path::Path};
 
 use tidemill_runtime::io::{Disk, Lock, read_all, write_durably};
 use tidemill_types::{ClusterId, MemberId, entry::crc32c};
@@ -99,7 +96,8 @@ impl Home {
             None => {
                 Self::refuse_leftovers(disk, dir, &path)?;
                 let new = Identity { member: MemberId(Uuid::new_v4()), cluster: None };
-                write_durably(disk, &path, &new.encode()).map_err(|e| MetaStartError::io("writing", path, e))?;
+                write_durably(disk, &path, &new.encode())
+                    .map_err(|e| MetaStartError::io("writing", path, e))?;
                 new
             }
         };

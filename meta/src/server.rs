@@ -40,7 +40,10 @@ impl ServingSwitch {
 }
 
 /// Puts the server together; nothing is served yet.
-pub(crate) async fn build(node: &Arc<Node>, raft: RaftService) -> Result<(Router, ServingSwitch), MetaStartError> {
+pub(crate) async fn build(
+    node: &Arc<Node>,
+    raft: RaftService,
+) -> Result<(Router, ServingSwitch), MetaStartError> {
     let (reporter, health) = tonic_health::server::health_reporter();
     let switch = ServingSwitch(reporter);
     switch.set(false).await;
@@ -52,7 +55,8 @@ pub(crate) async fn build(node: &Arc<Node>, raft: RaftService) -> Result<(Router
     let meta = MetaServer::new(MetaService::new(node.clone()))
         .max_decoding_message_size(MAX_REQUEST_LEN + MESSAGE_EXTRA)
         .max_encoding_message_size(MAX_RESULT_LEN + MESSAGE_EXTRA);
-    let raft = RaftServer::new(raft).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+    let raft =
+        RaftServer::new(raft).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let router = Server::builder()
         .initial_stream_window_size(defaults::STREAM_WINDOW)
         .initial_connection_window_size(defaults::CONNECTION_WINDOW)

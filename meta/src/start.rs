@@ -273,9 +273,12 @@ struct Life {
 }
 
 impl Life {
-    /// The order matters: nothing new, then the votes and the log.
+    /// The order matters: the lead, then nothing new, then the votes and the log.
     async fn run(self, sup: Supervisor) {
         sup.token().cancelled().await;
+        if sup.fatal_reason().is_none() {
+            lead::hand_over(&self.node).await;
+        }
         self.serving.cancel();
         if let Err(e) = self.raft.shutdown().await {
             tracing::warn!(error = %e, "raft did not stop in order");

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
+use tidemill_metadata::State;
 use tidemill_types::{
     MemberId, SessionId,
     meta::{BookieReport, Command},
@@ -144,7 +145,7 @@ async fn lead(node: &Arc<Node>, term: u64) {
     d.reports.lock().clear();
     // Without a cluster there is nothing to do duties for.
     let mut applied = node.machine.subscribe();
-    while node.machine.with(|s| s.cluster()).is_none() {
+    while node.machine.with(State::cluster).is_none() {
         if applied.changed().await.is_err() {
             return;
         }

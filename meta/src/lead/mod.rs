@@ -2,6 +2,7 @@
 
 mod clocks;
 mod duties;
+mod handover;
 mod keeper;
 mod planner;
 mod reports;
@@ -11,3 +12,4 @@ pub(crate) use self::{
     keeper::Renewal,
 };
 pub(crate) use duties::run;
+pub(crate) use handover::hand_over;

@@ -53,7 +53,9 @@ impl Planner {
             };
             self.since.insert(*id, (*session, since));
         }
-        let settled = |id: &MemberId| self.since.get(id).is_some_and(|(_, at)| at.is_none_or(|at| now >= at + self.settle));
+        let settled = |id: &MemberId| {
+            self.since.get(id).is_some_and(|(_, at)| at.is_none_or(|at| now >= at + self.settle))
+        };
         let brokers: Vec<BrokerView> =
             live.iter().map(|(id, _, draining)| BrokerView { id: *id, draining: *draining }).collect();
         let mut counted: Vec<BrokerView> = brokers.iter().copied().filter(|b| settled(&b.id)).collect();
@@ -70,7 +72,12 @@ impl Planner {
             })
             .collect();
         let batches = plan(&counted, &partitions).chunks(MAX_BATCH).map(<[Assignment]>::to_vec).collect();
-        let again_at = self.since.values().filter_map(|(_, at)| at.map(|at| at + self.settle)).filter(|at| *at > now).min();
+        let again_at = self
+            .since
+            .values()
+            .filter_map(|(_, at)| at.map(|at| at + self.settle))
+            .filter(|at| *at > now)
+            .min();
         Plan { batches, again_at }
     }
 }

@@ -67,7 +67,8 @@ impl SnapshotFolder {
         disk.create_dir(&folder).map_err(|e| MetaStartError::io("creating", &folder, e))?;
         let this = Self { disk, folder, temp: AtomicU64::new(0) };
         let mut names = Vec::new();
-        let items = this.disk.list(&this.folder).map_err(|e| MetaStartError::io("listing", &this.folder, e))?;
+        let items =
+            this.disk.list(&this.folder).map_err(|e| MetaStartError::io("listing", &this.folder, e))?;
         for item in items {
             let path = this.folder.join(&item.name);
             if item.name.ends_with(TEMP_SUFFIX) {
@@ -78,8 +79,12 @@ impl SnapshotFolder {
         }
         names.sort();
         let Some(path) = names.pop() else { return Ok((this, None)) };
-        let corrupt =
-            |why: String| MetaStartError::Corrupt { path: path.clone(), offset: 0, why, dir: dir.to_path_buf() };
+        let corrupt = |why: String| MetaStartError::Corrupt {
+            path: path.clone(),
+            offset: 0,
+            why,
+            dir: dir.to_path_buf(),
+        };
         let snapshot = this.file(&path).map_err(|e| MetaStartError::io("opening", &path, e))?;
         let (meta, _) = read_head(&snapshot).map_err(|e| corrupt(e.to_string()))?;
         for old in names {

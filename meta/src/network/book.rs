@@ -42,7 +42,9 @@ impl AddressBook {
         let mut overrides = BTreeMap::new();
         for line in text.lines() {
             let mut words = line.split(' ');
-            let parsed = (|| Some((words.next()?.parse().ok()?, words.next()?.to_owned(), words.next()?.to_owned())))();
+            let parsed =
+                (|| Some((words.next()?.parse().ok()?, words.next()?.to_owned(), words.next()?.to_owned())))(
+                );
             match parsed.filter(|(_, _, right)| is_address(right) && words.next().is_none()) {
                 Some((node, wrong, right)) => {
                     overrides.insert(node, (wrong, right));

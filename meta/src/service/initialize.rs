@@ -6,6 +6,7 @@ use std::{
 };
 
 use openraft::async_runtime::WatchReceiver;
+use tidemill_metadata::State;
 use tidemill_proto::{
     convert,
     meta::{InitializeRequest, InitializeResponse},
@@ -99,10 +100,11 @@ async fn name_the_cluster(node: &Node, cluster: ClusterId, r: &InitializeRequest
         let mut stub = peers::stub(node, &address).map_err(|e| later(&e))?;
         return stub.initialize(r.clone()).await.map(|_| ());
     }
-    if node.machine.with(|s| s.cluster()).is_none() && !node.propose_own(None, Command::Init { cluster }).await {
+    if node.machine.with(State::cluster).is_none() && !node.propose_own(None, Command::Init { cluster }).await
+    {
         return Err(later("the cluster's id was not committed yet"));
     }
-    match node.machine.with(|s| s.cluster()) {
+    match node.machine.with(State::cluster) {
         Some(have) if have == cluster => Ok(()),
         Some(have) => {
             Err(refuse(ErrorCode::WrongCluster, &format!("this quorum is cluster {have}, not {cluster}")))

@@ -76,7 +76,7 @@ impl Meta for MetaService {
     }
 
     async fn watch(&self, r: Request<WatchRequest>) -> Result<Response<Events>, Status> {
-        watch::watch(self, r.into_inner()).map(Response::new)
+        watch::watch(self, r.get_ref()).map(Response::new)
     }
 
     async fn renew(&self, r: Request<RenewRequest>) -> Result<Response<RenewResponse>, Status> {

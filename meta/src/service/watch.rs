@@ -7,7 +7,10 @@ use tidemill_metadata::{State, codec};
 use tidemill_proto::meta::{WatchEvent, WatchRequest, watch_event::Event};
 use tidemill_runtime::defaults::SNAPSHOT_PIECE;
 use tidemill_types::{ErrorCode, Revision, meta::MetaView};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
@@ -16,6 +19,8 @@ use crate::{machine::Resume, node::Node};
 
 /// A quiet stream says so often how far it is.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// A member that applied nothing for so many ticks is cut off: its watchers had better ask another one.
+const SILENT_TICKS: u32 = 3;
 /// Watchers that are ahead of this member wait so long for it.
 const CATCH_UP: Duration = Duration::from_secs(4);
 /// Messages under way to one watcher; a slow one waits here, not in the ring.
@@ -30,12 +35,13 @@ type Sender = mpsc::Sender<Result<WatchEvent, Status>>;
 /// The watcher is gone, or has to go.
 struct Over;
 
-pub(super) fn watch(service: &MetaService, r: WatchRequest) -> Result<Events, Status> {
+pub(super) fn watch(service: &MetaService, r: &WatchRequest) -> Result<Events, Status> {
     service.node.cluster.check(&r.cluster)?;
     let (tx, rx) = mpsc::channel(IN_FLIGHT);
     let node = service.node.clone();
+    let (from, topics_only) = (Revision(r.from_revision), r.topics_only);
     let task = async move {
-        let _over = run(&node, &tx, Revision(r.from_revision), r.topics_only).await;
+        let _over = run(&node, &tx, from, topics_only).await;
     };
     service.node.sup.spawn_until_stop("watch", task);
     Ok(Box::pin(ReceiverStream::new(rx)))
@@ -57,9 +63,13 @@ async fn run(node: &Arc<Node>, tx: &Sender, from: Revision, topics_only: bool) -
     if at == Revision(0) {
         at = view(node, tx, topics_only).await?;
     }
+    let mut moved = (Revision(0), Instant::now());
     loop {
         applied.borrow_and_update();
         let (resume, upto) = node.machine.events_after(at, BATCH);
+        if upto != moved.0 {
+            moved = (upto, Instant::now());
+        }
         match resume {
             Resume::Reload => at = view(node, tx, topics_only).await?,
             Resume::Events(events) if events.is_empty() => {
@@ -70,6 +80,15 @@ async fn run(node: &Arc<Node>, tx: &Sender, from: Revision, topics_only: bool) -
                 match timeout(KEEP_ALIVE, applied.changed()).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return Err(Over),
+                    // The leader's ticks move every member that hears of it.
+                    Err(_)
+                        if moved.1.elapsed() > Duration::from_millis(node.config.tick_ms) * SILENT_TICKS =>
+                    {
+                        let why = "this member has heard nothing of the quorum for a while";
+                        let _gone =
+                            tx.send(Err(refuse_for_now(ErrorCode::QuorumUnavailable, why, 100))).await;
+                        return Err(Over);
+                    }
                     Err(_) => send(tx, Event::AtRevision(at.0), false).await?,
                 }
             }

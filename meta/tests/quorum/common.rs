@@ -165,5 +165,7 @@ pub(crate) async fn caught_up(client: &Client, address: &str, with: &str) {
 
 /// A bare client of one member.
 pub(crate) fn stub(address: &str) -> MetaStub<Channel> {
-    MetaStub::new(tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy())
+    MetaStub::new(
+        tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy(),
+    )
 }

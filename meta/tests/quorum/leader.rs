@@ -21,14 +21,16 @@ async fn the_others_go_on_and_a_retry_is_executed_once() {
     let mut three = Three::start().await;
     let session = three.client.broker(1).await;
     let meta = three.client.meta.clone();
-    let before = Request { session: session.id(), request: RequestId(u64::MAX - 1), command: create("before") };
+    let before =
+        Request { session: session.id(), request: RequestId(u64::MAX - 1), command: create("before") };
     let Ok(Reply::Topic(first)) = meta.propose_request(&before).await.unwrap() else { panic!("created") };
 
     let old = three.leader().await;
     three.members[old].stop().await;
     let again = meta.propose_request(&before).await.unwrap();
     assert_eq!(again, Ok(Reply::Topic(first.clone())), "the answer of the first try");
-    let twice = meta.propose_request(&Request { request: RequestId(u64::MAX), ..before.clone() }).await.unwrap();
+    let twice =
+        meta.propose_request(&Request { request: RequestId(u64::MAX), ..before.clone() }).await.unwrap();
     assert!(matches!(twice, Err(Rejection::Exists { .. })), "{twice:?}");
     let Ok(Reply::Topic(second)) = session.propose(create("after")).await.unwrap() else { panic!("created") };
     assert_ne!(three.leader().await, old);
@@ -52,9 +54,7 @@ async fn nothing_is_answered_without_a_majority() {
     let mut stub = stub(&three.members[leader].address());
     let query = tidemill_metadata::encode_query(&Query::Cluster).unwrap();
     let answer = stub.read(ReadRequest { cluster: Vec::new(), query }).await;
-    let answered = answer.as_ref().is_ok_and(|a| {
-        matches!(a.get_ref().outcome, Some(Outcome::Answer(_)))
-    });
+    let answered = answer.as_ref().is_ok_and(|a| matches!(a.get_ref().outcome, Some(Outcome::Answer(_))));
     assert!(!answered, "{answer:?}");
     three.stop().await;
 }

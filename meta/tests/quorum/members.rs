@@ -24,7 +24,12 @@ async fn grows_from_one_by_snapshot_and_loses_the_first() {
         session.create_topic(name, 1, TopicConfig::default()).await.unwrap().unwrap();
     }
     until("a snapshot", || async {
-        client.meta.status_of(&first.address()).await.ok().filter(|s| s.snapshot > 150 && s.snapshot_bytes > 0)
+        client
+            .meta
+            .status_of(&first.address())
+            .await
+            .ok()
+            .filter(|s| s.snapshot > 150 && s.snapshot_bytes > 0)
     })
     .await;
 

@@ -10,7 +10,7 @@ use crate::common::{Client, Member, cluster, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn starts_serves_and_finds_everything_again() {
-    let mut member = Member::start(|_| {}).await;
+    let mut member = Member::start(|c| c.rebalance_after_ms = 100).await;
     let client = Client::new(vec![member.address()]);
     let status = client.meta.status_of(&member.address()).await.unwrap();
     assert_eq!((status.role.as_str(), status.cluster), ("uninitialized", None));
@@ -23,14 +23,29 @@ async fn starts_serves_and_finds_everything_again() {
     let name = TopicName::new("orders").unwrap();
     let topic = session.create_topic(name.clone(), 4, TopicConfig::default()).await.unwrap().unwrap();
     let mirror = client.meta.view();
-    until("the planner assigns what is new to the only broker", || async {
+    let owned_by = |id| {
         let table = mirror.table();
-        let p = (0..4).filter_map(|index| table.partition(PartitionId { topic: topic.id, index }).cloned());
-        (p.filter(|p| p.assigned == Some(session.member())).count() == 4).then_some(())
+        (0..4)
+            .filter(|index| {
+                table
+                    .partition(PartitionId { topic: topic.id, index: *index })
+                    .is_some_and(|p| p.assigned == Some(id))
+            })
+            .count()
+    };
+    until("the planner assigns what is new to the only broker", || async {
+        (owned_by(session.member()) == 4).then_some(())
     })
     .await;
-    until("quorum time was told", || async { session.quorum_time().filter(|t| t.wall_ms > 1_700_000_000_000) })
+    let other = client.broker(2).await;
+    until("the second broker gets its share", || async { (owned_by(other.member()) == 2).then_some(()) })
         .await;
+    other.close().await.unwrap();
+    until("the first one gets it back", || async { (owned_by(session.member()) == 4).then_some(()) }).await;
+    until("quorum time was told", || async {
+        session.quorum_time().filter(|t| t.wall_ms > 1_700_000_000_000)
+    })
+    .await;
 
     member.stop().await;
     member.start_again().await.unwrap();
