@@ -44,7 +44,7 @@ impl Driver {
                 stale: None,
                 asking: false,
                 not_before: None,
-                queued: false,
+                queued: None,
                 deadline_armed: false,
                 linger_armed: false,
                 identity_asked: false,

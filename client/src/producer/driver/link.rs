@@ -85,20 +85,19 @@ impl Link {
         Some(u)
     }
 
-    /// Ends the stream and gives the lanes that used it or wanted to.
-    pub(super) fn cut(&mut self) -> Vec<usize> {
+    /// Ends the stream and gives the lanes that have unanswered frames on it, and its ready list.
+    pub(super) fn cut(&mut self) -> (Vec<usize>, VecDeque<usize>) {
         if let LinkState::Opening(task, _) | LinkState::Up(task, _) =
             std::mem::replace(&mut self.state, LinkState::Down)
         {
             task.abort();
         }
-        let mut lanes: Vec<usize> = self.unanswered.drain().map(|(_, u)| u.lane).collect();
-        lanes.extend(self.ready.drain(..));
-        lanes.sort_unstable();
-        lanes.dedup();
+        // Unless it is opened again, nothing of it is heard any more.
+        self.generation += 1;
         self.unanswered_bytes = 0;
         self.order.clear();
-        lanes
+        let sent = self.unanswered.drain().map(|(_, u)| u.lane).collect();
+        (sent, std::mem::take(&mut self.ready))
     }
 }
 

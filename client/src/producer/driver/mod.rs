@@ -75,8 +75,8 @@ struct Seat {
     asking: bool,
     /// Not before this.
     not_before: Option<Instant>,
-    /// Stands in the ready list of its link.
-    queued: bool,
+    /// The link in whose ready list it stands. Entries of other links are left behind by a change of the owner.
+    queued: Option<usize>,
     deadline_armed: bool,
     linger_armed: bool,
     identity_asked: bool,

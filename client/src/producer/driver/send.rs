@@ -15,14 +15,16 @@ impl Driver {
     /// A lane may have something to send: it gets in line at its link, or looks for its owner.
     pub(super) fn offer(&mut self, lane: usize) {
         let seat = &mut self.seats[lane];
-        if seat.queued || seat.asking || seat.not_before.is_some() || seat.lane.peek().is_none() {
+        if seat.asking || seat.not_before.is_some() || seat.lane.peek().is_none() {
             return;
         }
         let Some((link, _)) = seat.route else {
             self.find_route(lane);
             return;
         };
-        seat.queued = true;
+        if seat.queued.replace(link) == Some(link) {
+            return;
+        }
         self.links[link].ready.push_back(lane);
         self.pump(link);
     }
@@ -50,12 +52,19 @@ impl Driver {
             LinkState::Up(..) => {}
         }
         while let Some(lane) = self.links[link].ready.pop_front() {
+            if self.seats[lane].queued != Some(link) {
+                continue;
+            }
             if !self.drain_lane(link, lane) {
                 // No credit on the stream: it goes on here after the next answer.
                 self.links[link].ready.push_front(lane);
                 break;
             }
-            self.seats[lane].queued = false;
+            self.seats[lane].queued = None;
+            if self.seats[lane].route.is_none_or(|(to, _)| to != link) {
+                // The owner changed while it stood in line.
+                self.offer(lane);
+            }
         }
     }
 
@@ -153,10 +162,15 @@ impl Driver {
 
     fn cut(&mut self, at: usize, error: &ClientError) {
         tracing::debug!(address = %self.links[at].address, %error, "produce stream ended");
-        for lane in self.links[at].cut() {
+        let (sent, waiting) = self.links[at].cut();
+        let waiting = waiting.into_iter().filter(|lane| self.seats[*lane].queued == Some(at));
+        let mut lanes: Vec<usize> = sent.into_iter().chain(waiting).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        for lane in lanes {
             let stale = self.generation_of(lane);
             let seat = &mut self.seats[lane];
-            seat.queued = false;
+            seat.queued = None;
             seat.route = None;
             // The owner may have gone with the stream.
             seat.stale = stale;
