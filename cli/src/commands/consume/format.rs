@@ -1,20 +1,21 @@
-//! How a record is printed.
+//! `-o`: how a record is printed.
 
-use serde_json::json;
-use tidemill_client::{ConsumedRecord, TopicPartition};
+use tidemill_client::{ConsumedBatch, ConsumedRecord};
 
-/// `-o`.
+use super::json;
+
+/// What is printed per record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// The value and a newline.
+    /// The value and a line's end.
     Value,
-    /// One JSON object per line.
+    /// A JSON object and a line's end.
     Json,
-    /// A template.
-    Template(Vec<Piece>),
+    /// These pieces, with a line's end unless they have one.
+    Pieces(Vec<Piece>),
 }
 
-/// A part of a template.
+/// A piece of a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(Vec<u8>),
@@ -27,43 +28,100 @@ pub(super) enum Piece {
     Timestamp,
 }
 
-impl Format {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "value" => Ok(Self::Value),
-            "json" => Ok(Self::Json),
-            _ if !text.contains('%') => Err(format!("{text:?}: value, json, or a format with % expected")),
-            _ => Ok(Self::Template(pieces(text)?)),
+/// Reads `value`, `json` or a format.
+pub(super) fn parse(text: &str) -> Result<Format, String> {
+    match text {
+        "value" => return Ok(Format::Value),
+        "json" => return Ok(Format::Json),
+        _ if !text.contains('%') => {
+            return Err("value, json or a format with at least one of %t %p %o %k %v %h %T expected".to_owned());
         }
+        _ => {}
     }
-
-    /// Appends the record with its end of line.
-    pub(super) fn put(&self, out: &mut Vec<u8>, source: &TopicPartition, r: &ConsumedRecord) {
-        match self {
-            Self::Value => out.extend_from_slice(r.value.as_deref().unwrap_or_default()),
-            Self::Json => out.extend_from_slice(json_of(source, r).to_string().as_bytes()),
-            Self::Template(pieces) => {
-                for p in pieces {
-                    p.put(out, source, r);
-                }
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let piece = match c {
+            '\\' => {
+                literal.push(match rest.next() {
+                    Some('n') => '\n',
+                    Some('t') => '\t',
+                    Some('r') => '\r',
+                    Some('0') => '\0',
+                    Some('\\') => '\\',
+                    other => return Err(unknown('\\', other)),
+                });
+                continue;
             }
+            '%' => match rest.next() {
+                Some('%') => {
+                    literal.push('%');
+                    continue;
+                }
+                Some('t') => Piece::Topic,
+                Some('p') => Piece::Partition,
+                Some('o') => Piece::Offset,
+                Some('k') => Piece::Key,
+                Some('v') => Piece::Value,
+                Some('h') => Piece::Headers,
+                Some('T') => Piece::Timestamp,
+                other => return Err(unknown('%', other)),
+            },
+            c => {
+                literal.push(c);
+                continue;
+            }
+        };
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut literal).into_bytes()));
         }
-        out.push(b'\n');
+        pieces.push(piece);
+    }
+    if !literal.ends_with('\n') {
+        literal.push('\n');
+    }
+    pieces.push(Piece::Text(literal.into_bytes()));
+    Ok(Format::Pieces(pieces))
+}
+
+fn unknown(mark: char, next: Option<char>) -> String {
+    match next {
+        Some(c) => format!("{mark}{c} is unknown; {mark}{mark} stands for {mark}"),
+        None => format!("a single {mark} at the end; {mark}{mark} stands for {mark}"),
+    }
+}
+
+impl Format {
+    /// Appends a record.
+    pub(super) fn write(&self, out: &mut Vec<u8>, batch: &ConsumedBatch, record: &ConsumedRecord) {
+        match self {
+            Self::Value => {
+                out.extend_from_slice(record.value.as_deref().unwrap_or_default());
+                out.push(b'\n');
+            }
+            Self::Json => {
+                json::write(out, batch, record);
+                out.push(b'\n');
+            }
+            Self::Pieces(pieces) => pieces.iter().for_each(|p| p.write(out, batch, record)),
+        }
     }
 }
 
 impl Piece {
-    fn put(&self, out: &mut Vec<u8>, source: &TopicPartition, r: &ConsumedRecord) {
+    fn write(&self, out: &mut Vec<u8>, batch: &ConsumedBatch, record: &ConsumedRecord) {
+        let number = |out: &mut Vec<u8>, n: i64| out.extend_from_slice(n.to_string().as_bytes());
         match self {
-            Self::Text(t) => out.extend_from_slice(t),
-            Self::Topic => out.extend_from_slice(source.topic.as_bytes()),
-            Self::Partition => out.extend_from_slice(source.partition.to_string().as_bytes()),
-            Self::Offset => out.extend_from_slice(r.offset.to_string().as_bytes()),
-            Self::Key => out.extend_from_slice(r.key.as_deref().unwrap_or_default()),
-            Self::Value => out.extend_from_slice(r.value.as_deref().unwrap_or_default()),
-            Self::Timestamp => out.extend_from_slice(r.timestamp.to_string().as_bytes()),
+            Self::Text(text) => out.extend_from_slice(text),
+            Self::Topic => out.extend_from_slice(batch.source.topic.as_bytes()),
+            Self::Partition => number(out, i64::from(batch.source.partition)),
+            Self::Offset => number(out, record.offset),
+            Self::Key => out.extend_from_slice(record.key.as_deref().unwrap_or_default()),
+            Self::Value => out.extend_from_slice(record.value.as_deref().unwrap_or_default()),
+            Self::Timestamp => number(out, record.timestamp),
             Self::Headers => {
-                for (i, h) in r.headers.iter().enumerate() {
+                for (i, h) in record.headers.iter().enumerate() {
                     if i > 0 {
                         out.push(b',');
                     }
@@ -76,94 +134,60 @@ impl Piece {
     }
 }
 
-fn pieces(text: &str) -> Result<Vec<Piece>, String> {
-    let mut out = Vec::new();
-    let mut plain = Vec::new();
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        let piece = match (c, if c == '%' || c == '\\' { chars.next() } else { None }) {
-            ('%', Some('t')) => Piece::Topic,
-            ('%', Some('p')) => Piece::Partition,
-            ('%', Some('o')) => Piece::Offset,
-            ('%', Some('k')) => Piece::Key,
-            ('%', Some('v')) => Piece::Value,
-            ('%', Some('h')) => Piece::Headers,
-            ('%', Some('T')) => Piece::Timestamp,
-            ('%', Some('%')) => {
-                plain.push(b'%');
-                continue;
-            }
-            ('\\', Some('n')) => {
-                plain.push(b'\n');
-                continue;
-            }
-            ('\\', Some('t')) => {
-                plain.push(b'\t');
-                continue;
-            }
-            ('\\', Some('\\')) => {
-                plain.push(b'\\');
-                continue;
-            }
-            ('%' | '\\', other) => {
-                let shown = other.map_or_else(String::new, |o| o.to_string());
-                return Err(format!("{c}{shown} is not known: %t %p %o %k %v %h %T %% \\n \\t \\\\"));
-            }
-            (c, _) => {
-                plain.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                continue;
-            }
-        };
-        if !plain.is_empty() {
-            out.push(Piece::Text(std::mem::take(&mut plain)));
-        }
-        out.push(piece);
-    }
-    if !plain.is_empty() {
-        out.push(Piece::Text(plain));
-    }
-    Ok(out)
-}
-
-fn json_of(source: &TopicPartition, r: &ConsumedRecord) -> serde_json::Value {
-    let text = |b: Option<&[u8]>| b.map(|b| String::from_utf8_lossy(b).into_owned());
-    let headers: serde_json::Map<String, serde_json::Value> = r
-        .headers
-        .iter()
-        .map(|h| (String::from_utf8_lossy(&h.key).into_owned(), json!(text(h.value.as_deref()))))
-        .collect();
-    json!({
-        "topic": &*source.topic,
-        "partition": source.partition,
-        "offset": r.offset,
-        "timestamp": r.timestamp,
-        "key": text(r.key.as_deref()),
-        "value": text(r.value.as_deref()),
-        "headers": headers,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use tidemill_client::{Header, TopicPartition};
+
     use super::*;
 
-    #[test]
-    fn templates() {
-        let source = TopicPartition { topic: "t".into(), partition: 3 };
-        let r = ConsumedRecord {
+    fn print(format: &str, value: Option<&'static [u8]>) -> String {
+        let header = |k: &'static str, v: Option<&'static [u8]>| Header {
+            key: Bytes::from_static(k.as_bytes()),
+            value: v.map(Bytes::from_static),
+        };
+        let record = ConsumedRecord {
             offset: 7,
-            timestamp: 9,
-            key: Some("k".into()),
-            value: Some("v".into()),
-            headers: Vec::new(),
+            timestamp: 1_000,
+            key: Some(Bytes::from_static(b"k")),
+            value: value.map(Bytes::from_static),
+            headers: vec![header("a", Some(b"1")), header("b", None)],
+        };
+        let batch = ConsumedBatch {
+            source: TopicPartition { topic: "orders".into(), partition: 3 },
+            append_time: 2_000,
+            high_watermark: 8,
+            records: Vec::new(),
         };
         let mut out = Vec::new();
-        Format::parse("%t/%p@%o %k=%v %T 100%%\\t").unwrap().put(&mut out, &source, &r);
-        assert_eq!(out, b"t/3@7 k=v 9 100%\t\n");
-        out.clear();
-        Format::Json.put(&mut out, &source, &r);
-        let back: serde_json::Value = serde_json::from_slice(&out).unwrap();
-        assert_eq!((back["offset"].as_i64(), back["value"].as_str()), (Some(7), Some("v")));
-        assert!(Format::parse("%x").is_err() && Format::parse("plain").is_err());
+        parse(format).unwrap().write(&mut out, &batch, &record);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn formats() {
+        assert_eq!(print("value", Some(b"v")), "v\n");
+        assert_eq!(print("value", None), "\n");
+        assert_eq!(print("%t/%p@%o %k=%v [%h] %T", Some(b"v")), "orders/3@7 k=v [a=1,b=] 1000\n");
+        assert_eq!(print("%v\\n", Some(b"v")), "v\n");
+        assert_eq!(print("100%% %k\\t%v\\\\", Some(b"v")), "100% k\tv\\\n");
+    }
+
+    #[test]
+    fn json_is_one_line() {
+        assert_eq!(
+            print("json", Some(b"a\n\"b\"")),
+            "{\"topic\":\"orders\",\"partition\":3,\"offset\":7,\"timestamp\":1000,\"appendTime\":2000,\"key\":\"k\",\
+             \"value\":\"a\\n\\\"b\\\"\",\"headers\":[{\"key\":\"a\",\"value\":\"1\"},{\"key\":\"b\",\"value\":null}]}\n"
+        );
+        assert!(print("json", Some(b"\x00\xff")).contains("\"value\":{\"base64\":\"AP8=\"}"));
+        assert!(print("json", None).contains("\"value\":null"));
+    }
+
+    #[test]
+    fn bad_formats() {
+        for bad in ["", "table", "%x", "%v%", "%v\\", "%v\\q"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -1,53 +1,66 @@
-//! `tidemill consume`: records to standard output, one per line.
+//! `tidemill consume`: records to standard output.
 
+mod ends;
 mod format;
-mod start;
+mod from;
+mod idle;
+mod json;
+mod source;
 
 use std::{
-    collections::HashMap,
-    io::{BufWriter, Write},
-    time::Duration,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use clap::Args;
-use tidemill_client::{Client, Consumer, ConsumerConfig, Event, TopicPartition};
-use tidemill_types::ErrorCode;
-use tokio::time::Instant;
+use tidemill_client::{Client, ConsumedBatch, ErrorCode, Event, Gap, GapKind};
+use tokio_util::sync::CancellationToken;
 
-use self::{format::Format, start::From};
-use super::connect::{self, failed};
+pub(crate) use source::{Source, Step, offsets, partitions};
+
+use self::{format::Format, from::From, idle::IdleArgs};
+use super::connect::{self, failed, interrupted};
 use crate::{
     args::Global,
-    error::{CliError, Exit},
+    error::CliError,
     output,
+    progress::{Progress, count, per_second, span},
 };
 
-/// `tidemill consume TOPIC...`.
+/// Output is written once there is so much of it, and whenever nothing more is there.
+const OUT_BYTES: usize = 64 << 10;
+/// Longest wait for records before signals and time-outs are looked at again.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// `tidemill consume`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConsumeArgs {
     /// The topics.
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "TOPIC")]
     topics: Vec<String>,
-    /// Not in this version: committed offsets of groups.
-    #[arg(long)]
-    group: Option<String>,
-    /// Only this partition (of one topic).
+    /// Read this partition only, of one topic.
     #[arg(long)]
     partition: Option<u32>,
-    /// Where to begin: earliest, latest, an offset, or @TIME (ms since the Unix epoch, or RFC 3339).
-    #[arg(long, default_value = "earliest", value_parser = From::parse)]
+    /// Not in this version: committed offsets come later.
+    #[arg(long)]
+    group: Option<String>,
+    /// Where to begin: earliest, latest, an offset, or @TIMESTAMP (ms since 1970 or 2026-01-31T12:00:00Z).
+    #[arg(long, default_value = "earliest", value_parser = from::parse, allow_hyphen_values = true)]
     from: From,
-    /// End at the end that the partitions had at the start.
+    /// End where the partitions ended at the start.
     #[arg(long)]
     until_end: bool,
     /// End after so many records.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max: Option<u64>,
-    /// End with exit code 5 when nothing came for so long.
-    #[arg(long = "idle-timeout", visible_alias = "wait", value_parser = humantime::parse_duration)]
-    idle: Option<Duration>,
-    /// value, json, or a format of %t topic, %p partition, %o offset, %k key, %v value, %h headers, %T timestamp, %%, \n, \t.
-    #[arg(long, short, default_value = "value", value_parser = Format::parse)]
+    #[command(flatten)]
+    idle: IdleArgs,
+    /// value, json, or a format: %t topic, %p partition, %o offset, %k key, %v value, %h headers, %T timestamp in ms,
+    /// %% a per cent sign, \n \t \r \0 \\ escapes. One record per line.
+    #[arg(long, short, default_value = "value", value_name = "value|json|FORMAT", value_parser = format::parse)]
     output: Format,
 }
 
@@ -55,161 +68,276 @@ pub(crate) struct ConsumeArgs {
 pub(crate) fn run(global: &Global, args: ConsumeArgs) -> Result<(), CliError> {
     if let Some(group) = &args.group {
         return Err(CliError::new(
-            format!("consume --group {group}"),
-            "this version keeps no committed offsets",
+            format!("consume as group {group:?}"),
+            "groups with committed offsets come with a later version",
             ErrorCode::Unsupported,
         )
-        .exit(Exit::Usage)
-        .help("read all partitions without a group: --from earliest, or --from OFFSET with --partition"));
+        .help("leave --group out and say where to begin: --from earliest, latest, an offset or @TIMESTAMP"));
     }
-    if args.partition.is_some() && args.topics.len() > 1 {
-        return Err(CliError::usage("--partition", "goes with one topic"));
-    }
-    connect::run(global, |client| consume(client, args))
+    check(&args)?;
+    connect::run_stoppable(global, |client, stop| consume(global, args, client, stop))
 }
 
-async fn consume(client: Client, args: ConsumeArgs) -> Result<(), CliError> {
-    let mut consumer = client.consumer(ConsumerConfig::default());
-    let from = args.from.start();
-    match args.partition {
-        Some(p) => {
-            let count = client.partitions(&args.topics[0]).await.map_err(|e| failed(&e))?;
-            if p >= count {
-                return Err(CliError::new(
-                    format!("partition {p}"),
-                    format!("topic {} has {count} partitions, 0 to {}", args.topics[0], count - 1),
-                    ErrorCode::UnknownPartition,
-                )
-                .exit(Exit::NotFound));
-            }
-            consumer.assign([(args.topics[0].as_str(), p, from)]).map_err(|e| failed(&e))?;
-        }
-        None => {
-            let all = args.topics.iter().map(|t| (t.as_str(), from));
-            consumer.assign_topics(all).await.map_err(|e| failed(&e))?;
-        }
+fn check(args: &ConsumeArgs) -> Result<(), CliError> {
+    if args.partition.is_some() && args.topics.len() != 1 {
+        let why = format!("{} topics were named, it goes with one", args.topics.len());
+        return Err(CliError::usage("--partition", why));
     }
-    let ends = if args.until_end { Some(Ends::of(&client, &consumer, &args).await?) } else { None };
-    read(&mut consumer, ends, &args).await
-}
-
-/// Where each partition ends, and how far it was read.
-struct Ends {
-    left: HashMap<TopicPartition, i64>,
-}
-
-impl Ends {
-    async fn of(client: &Client, consumer: &Consumer, args: &ConsumeArgs) -> Result<Self, CliError> {
-        let ends = consumer.end_offsets().await.map_err(|e| failed(&e))?;
-        let starts = start::positions(client, consumer, args.from).await?;
-        let mut left = HashMap::new();
-        for e in ends {
-            let source = TopicPartition { topic: e.topic.clone(), partition: e.partition };
-            let end = e.offset.unwrap_or(0);
-            if starts.get(&source).copied().unwrap_or(0) < end {
-                left.insert(source, end);
-            }
-        }
-        Ok(Self { left })
-    }
-
-    fn read_to(&mut self, source: &TopicPartition, next: i64) {
-        if self.left.get(source).is_some_and(|end| next >= *end) {
-            self.left.remove(source);
-        }
+    let mut names: Vec<_> = args.topics.iter().collect();
+    names.sort();
+    match names.windows(2).find(|w| w[0] == w[1]) {
+        Some(twice) => Err(CliError::usage("consume", format!("topic {:?} is named twice", twice[0]))),
+        None => Ok(()),
     }
 }
 
-async fn read(consumer: &mut Consumer, mut ends: Option<Ends>, args: &ConsumeArgs) -> Result<(), CliError> {
-    const POLL: Duration = Duration::from_millis(500);
-    let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
-    let mut line = Vec::new();
-    let mut printed = 0u64;
-    let mut last = Instant::now();
-    while ends.as_ref().is_none_or(|e| !e.left.is_empty()) {
-        let events = consumer.poll(POLL).await.map_err(|e| failed(&e))?;
-        if events.is_empty() {
-            if let Some(limit) = args.idle
-                && last.elapsed() >= limit
-            {
-                flush(&mut out)?;
-                return Err(CliError::new("consume", format!("nothing came for {limit:?}"), ErrorCode::DeadlineExceeded)
-                    .exit(Exit::TimedOut));
-            }
-            continue;
-        }
-        last = Instant::now();
-        for event in events {
-            match event {
-                Event::Batch(batch) => {
-                    let end = ends.as_ref().and_then(|e| e.left.get(&batch.source).copied());
-                    if ends.is_some() && end.is_none() {
-                        continue;
-                    }
-                    let mut next = 0;
-                    for r in &batch.records {
-                        next = r.offset + 1;
-                        if end.is_some_and(|e| r.offset >= e) {
-                            break;
-                        }
-                        line.clear();
-                        args.output.put(&mut line, &batch.source, r);
-                        write(&mut out, &line)?;
-                        printed += 1;
-                        if args.max.is_some_and(|m| printed >= m) {
-                            return flush(&mut out);
-                        }
-                    }
-                    if let Some(e) = &mut ends {
-                        e.read_to(&batch.source, next);
-                    }
-                }
-                Event::Gap(g) => {
-                    output::note(&format!("{}: offsets {} to {} are not there ({:?})", g.source, g.from, g.to - 1, g.kind));
-                    if let Some(e) = &mut ends {
-                        e.read_to(&g.source, g.to);
-                    }
-                }
-                Event::Corrupt { source, offset, next_offset, message } => {
-                    flush(&mut out)?;
-                    return Err(CliError::new(format!("{source} at offset {offset}"), message, ErrorCode::Corrupt)
-                        .help(format!("--partition {} --from {next_offset} reads on behind it", source.partition)));
-                }
-                Event::OutOfRange { source, offset, log_start, log_end } => {
-                    flush(&mut out)?;
+async fn consume(
+    global: &Global,
+    args: ConsumeArgs,
+    client: Client,
+    stop: CancellationToken,
+) -> Result<(), CliError> {
+    let what = format!("consume {}", args.topics.join(", "));
+    let begin = Instant::now();
+    let done = Arc::new(AtomicU64::new(0));
+    let progress = {
+        let done = done.clone();
+        Progress::start(global, true, args.max, move || done.load(Ordering::Relaxed))
+    };
+    let mut printer =
+        Printer { form: args.output.clone(), left: args.max, printed: done.clone(), out: Vec::new(), lost: 0 };
+    let result = tokio::select! {
+        result = read(&args, &client, &what, &mut printer, &stop) => result,
+        () = stop.cancelled() => Err(interrupted(&*what, "by a signal")),
+    };
+    printer.write()?;
+    drop(progress);
+    if !global.quiet {
+        let (n, took) = (done.load(Ordering::Relaxed), begin.elapsed());
+        output::note(&format!("{} records in {} ({}/s)", count(n), span(took), count(per_second(n, took))));
+    }
+    result?;
+    match printer.lost {
+        0 => Ok(()),
+        lost => Err(CliError::new(what, format!("{lost} offsets are lost"), ErrorCode::DataLoss)
+            .help("the gaps are named above; `tidemill partition describe` shows the ledgers")),
+    }
+}
+
+async fn read(
+    args: &ConsumeArgs,
+    client: &Client,
+    what: &str,
+    printer: &mut Printer,
+    stop: &CancellationToken,
+) -> Result<(), CliError> {
+    let mut source = match (args.until_end, args.partition) {
+        (true, one) => {
+            let mut wanted = Vec::new();
+            for topic in &args.topics {
+                let all = partitions(client, topic).await?;
+                wanted.extend(all.into_iter().filter(|p| one.is_none_or(|one| p.partition == one)));
+                if let Some(one) = one
+                    && wanted.is_empty()
+                {
                     return Err(CliError::new(
-                        format!("{source}"),
-                        format!("offset {offset} is outside of the log, which goes from {log_start} to {log_end}"),
-                        ErrorCode::OffsetOutOfRange,
+                        format!("partition {topic}/{one}"),
+                        "the topic has no such partition",
+                        ErrorCode::UnknownPartition,
                     ));
                 }
-                Event::Failed { source, error } => output::note(&format!("{source}: {error}")),
+            }
+            Source::until_end(client, wanted, args.from.start).await?
+        }
+        (false, Some(one)) => Source::one(client, &args.topics[0], one, args.from.start)?,
+        (false, None) => Source::follow(client, &args.topics, args.from.start).await?,
+    };
+    let mut last = Instant::now();
+    loop {
+        if stop.is_cancelled() {
+            return Err(interrupted(what, "by a signal"));
+        }
+        let wait = args.idle.timeout.map_or(WAIT, |t| t.saturating_sub(last.elapsed()).min(WAIT));
+        match source.next(wait).await? {
+            Step::Done => return Ok(()),
+            Step::Events(events) => {
+                if !events.is_empty() {
+                    last = Instant::now();
+                }
+                for event in events {
+                    if printer.event(event)? {
+                        return Ok(());
+                    }
+                }
+                printer.write()?;
             }
         }
-        // Flushed when nothing more is at hand, so that a follower sees each record at once.
-        flush(&mut out)?;
-    }
-    flush(&mut out)
-}
-
-fn write(out: &mut impl Write, bytes: &[u8]) -> Result<(), CliError> {
-    match out.write_all(bytes) {
-        Ok(()) => Ok(()),
-        Err(e) => closed(&e),
+        if let Some(timeout) = args.idle.timeout
+            && last.elapsed() >= timeout
+        {
+            let why = format!("nothing came for {}", span(timeout));
+            return Err(CliError::new(what, why, ErrorCode::DeadlineExceeded)
+                .help("--timeout sets how long to wait; `tidemill partition describe` shows whether there is an owner"));
+        }
     }
 }
 
-fn flush(out: &mut impl Write) -> Result<(), CliError> {
-    match out.flush() {
-        Ok(()) => Ok(()),
-        Err(e) => closed(&e),
+/// Turns events into output.
+struct Printer {
+    form: Format,
+    /// Records that may still be printed.
+    left: Option<u64>,
+    printed: Arc<AtomicU64>,
+    out: Vec<u8>,
+    /// Offsets of gaps by data loss.
+    lost: u64,
+}
+
+impl Printer {
+    /// Prints it; true when it was the last one wanted.
+    fn event(&mut self, event: Event) -> Result<bool, CliError> {
+        match event {
+            Event::Batch(batch) => self.batch(&batch),
+            Event::Gap(gap) => {
+                if gap.kind == GapKind::DataLoss {
+                    self.lost = self.lost.saturating_add(gap.to.abs_diff(gap.from));
+                }
+                self.write()?;
+                output::note(&gap_text(&gap));
+                Ok(false)
+            }
+            other => {
+                self.write()?;
+                trouble(other).map(|()| false)
+            }
+        }
+    }
+
+    fn batch(&mut self, batch: &ConsumedBatch) -> Result<bool, CliError> {
+        let mut n = 0u64;
+        for record in &batch.records {
+            if self.left.is_some_and(|left| n >= left) {
+                break;
+            }
+            self.form.write(&mut self.out, batch, record);
+            n += 1;
+            if self.out.len() >= OUT_BYTES {
+                self.write()?;
+            }
+        }
+        self.printed.fetch_add(n, Ordering::Relaxed);
+        if let Some(left) = &mut self.left {
+            *left -= n;
+        }
+        Ok(self.left == Some(0))
+    }
+
+    fn write(&mut self) -> Result<(), CliError> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let done = output::write_to(&mut std::io::stdout().lock(), &self.out);
+        self.out.clear();
+        done
     }
 }
 
-/// A closed pipe (`| head`) ends quietly.
-fn closed(e: &std::io::Error) -> Result<(), CliError> {
-    if e.kind() == std::io::ErrorKind::BrokenPipe {
-        std::process::exit(0);
+/// What is said about a gap.
+pub(crate) fn gap_text(gap: &Gap) -> String {
+    let why = match gap.kind {
+        GapKind::Trimmed => "removed by retention",
+        GapKind::Compacted => "removed by compaction",
+        GapKind::DataLoss => "lost",
+    };
+    format!("gap: {}: offsets {} to {} were {why}", gap.source, gap.from, gap.to.saturating_sub(1))
+}
+
+/// What an event that is neither records nor a gap comes to: an error, or a note when the client goes on trying.
+pub(crate) fn trouble(event: Event) -> Result<(), CliError> {
+    match event {
+        Event::Batch(_) | Event::Gap(_) => Ok(()),
+        Event::Corrupt { source, offset, next_offset, message } => {
+            Err(CliError::new(format!("read {source} at offset {offset}"), message, ErrorCode::Corrupt)
+                .help(format!("`--partition {} --from {next_offset}` goes on behind it", source.partition)))
+        }
+        Event::OutOfRange { source, offset, log_start, log_end } => Err(CliError::new(
+            format!("read {source} at offset {offset}"),
+            format!("the partition has offsets {log_start} to {log_end} (exclusive)"),
+            ErrorCode::OffsetOutOfRange,
+        )
+        .help("--from earliest begins at the first record, --from latest behind the last one")),
+        Event::Failed { source, error } if error.retryable => {
+            output::note(&format!("warning: {source}: {error}; trying further"));
+            Ok(())
+        }
+        Event::Failed { error, .. } => Err(failed(&error)),
     }
-    Err(CliError::new("standard output", e.to_string(), ErrorCode::Internal))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use clap::Parser;
+    use tidemill_client::{ConsumedRecord, TopicPartition};
+
+    use super::*;
+    use crate::error::Exit;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ConsumeArgs,
+    }
+
+    fn parse(words: &[&str]) -> ConsumeArgs {
+        Line::try_parse_from(["x"].iter().chain(words)).map(|l| l.args).unwrap()
+    }
+
+    #[test]
+    fn one_partition_of_one_topic() {
+        assert!(check(&parse(&["a", "--partition", "1"])).is_ok());
+        assert_eq!(check(&parse(&["a", "b", "--partition", "1"])).unwrap_err().exit, Exit::Usage);
+        assert_eq!(check(&parse(&["a", "a"])).unwrap_err().exit, Exit::Usage);
+        assert!(Line::try_parse_from(["x"]).is_err());
+        assert!(Line::try_parse_from(["x", "a", "--max", "0"]).is_err());
+    }
+
+    fn source() -> TopicPartition {
+        TopicPartition { topic: "t".into(), partition: 3 }
+    }
+
+    #[test]
+    fn a_maximum_ends_within_a_batch() {
+        let record = |offset| ConsumedRecord {
+            offset,
+            timestamp: 1,
+            key: None,
+            value: Some(format!("v{offset}").into()),
+            headers: Vec::new(),
+        };
+        let batch = |from| {
+            let records = (from..from + 3).map(record).collect();
+            Event::Batch(ConsumedBatch { source: source(), append_time: 0, high_watermark: 9, records })
+        };
+        let printed = Arc::new(AtomicU64::new(0));
+        let form = format::parse("value").unwrap();
+        let mut p = Printer { form, left: Some(4), printed: printed.clone(), out: Vec::new(), lost: 0 };
+        assert!(!p.event(batch(0)).unwrap());
+        assert!(p.event(batch(3)).unwrap());
+        assert_eq!(p.out, b"v0\nv1\nv2\nv3\n");
+        assert_eq!(printed.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn troubles_name_place_and_way_on() {
+        let e = trouble(Event::Corrupt { source: source(), offset: 5, next_offset: 9, message: "crc".into() });
+        let e = e.unwrap_err();
+        assert_eq!(e.code, "CORRUPT");
+        assert!(e.to_string().contains("t/3 at offset 5") && e.to_string().contains("--from 9"));
+        let e = trouble(Event::OutOfRange { source: source(), offset: 50, log_start: 2, log_end: 9 });
+        assert_eq!(e.unwrap_err().code, "OFFSET_OUT_OF_RANGE");
+        let gap = Gap { source: source(), kind: GapKind::DataLoss, from: 2, to: 5 };
+        assert_eq!(gap_text(&gap), "gap: t/3: offsets 2 to 4 were lost");
+    }
 }

@@ -1,208 +1,140 @@
-//! Reading records line by line in a thread of their own, with bounded memory.
+//! The input in blocks of whole lines, read by a thread of its own so that a silent terminal blocks nobody.
 
-use std::{
-    fs::File,
-    io::{self, BufRead, BufReader},
-    ops::Range,
-};
+use std::io::{self, Read};
 
-use tidemill_client::HeaderRef;
 use tidemill_types::ErrorCode;
 use tokio::sync::mpsc;
 
-use super::{Lines, ProduceArgs, channel, json};
 use crate::error::CliError;
 
-/// Longest line, bytes: the largest batch, with room for its escapes in JSON.
-const MAX_LINE: usize = 8 << 20;
-/// Bytes of lines handed over at once.
-const GROUP: usize = 256 << 10;
+/// Longest line, bytes without its end; the topic's own limit is usually lower and checked by the producer. It bounds
+/// what is held of a line whose end has not come.
+pub(super) const MAX_LINE_BYTES: usize = tidemill_runtime::defaults::MAX_ENTRY_BYTES;
+/// Bytes asked for in one read.
+const READ_BYTES: usize = 64 << 10;
+/// Blocks that wait for the sender.
+const BLOCKS: usize = 8;
 
-/// A record as read.
-#[derive(Debug, Default)]
-pub(super) struct Line {
-    bytes: Vec<u8>,
-    key: Option<Range<usize>>,
-    value: Option<Range<usize>>,
-    headers: Vec<(String, Option<Vec<u8>>)>,
-    timestamp: Option<i64>,
+/// Why no more comes.
+#[derive(Debug)]
+pub(super) enum InputError {
+    /// The line after the last whole one is longer than the limit.
+    LongLine,
+    /// The input failed.
+    Read(io::Error),
 }
 
-impl Line {
-    fn plain(bytes: Vec<u8>, separator: Option<&[u8]>) -> Self {
-        let at = separator.and_then(|s| find(&bytes, s).map(|i| (i, i + s.len())));
-        let (key, value) = match at {
-            Some((end, start)) => (Some(0..end), start..bytes.len()),
-            None => (None, 0..bytes.len()),
-        };
-        Self { key, value: Some(value), bytes, ..Self::default() }
-    }
+/// Whole lines; the last one of the input may lack its end.
+pub(super) type Block = Result<Vec<u8>, InputError>;
 
-    pub(super) fn new(
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: Vec<(String, Option<Vec<u8>>)>,
-        timestamp: Option<i64>,
-    ) -> Self {
-        let mut bytes = Vec::new();
-        let mut put = |part: Option<&[u8]>| {
-            part.map(|p| {
-                let start = bytes.len();
-                bytes.extend_from_slice(p);
-                start..bytes.len()
-            })
-        };
-        let key = put(key);
-        let value = put(value);
-        Self { bytes, key, value, headers, timestamp }
-    }
-
-    pub(super) fn key(&self) -> Option<&[u8]> {
-        self.key.clone().map(|r| &self.bytes[r])
-    }
-
-    pub(super) fn value(&self) -> Option<&[u8]> {
-        self.value.clone().map(|r| &self.bytes[r])
-    }
-
-    pub(super) fn headers(&self) -> impl Iterator<Item = HeaderRef<'_>> {
-        self.headers.iter().map(|(key, value)| HeaderRef { key, value: value.as_deref() })
-    }
-
-    pub(super) fn timestamp(&self) -> Option<i64> {
-        self.timestamp
-    }
+/// Starts the thread; it ends with the input, with the process, or when nobody receives.
+pub(super) fn start(input: Box<dyn Read + Send>) -> Result<mpsc::Receiver<Block>, CliError> {
+    let (tx, rx) = mpsc::channel(BLOCKS);
+    std::thread::Builder::new()
+        .name("tidemill-input".to_owned())
+        .spawn(move || read(input, MAX_LINE_BYTES, |block| tx.blocking_send(block).is_ok()))
+        .map_err(|e| CliError::new("read the input", e.to_string(), ErrorCode::Internal))?;
+    Ok(rx)
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len().max(1)).position(|w| w == what)
-}
-
-/// Where lines come from.
-pub(super) struct Source {
-    lines: mpsc::Receiver<Result<Lines, CliError>>,
-}
-
-impl Source {
-    /// Starts reading.
-    pub(super) fn open(args: &ProduceArgs) -> Result<Self, CliError> {
-        let separator = match args.key_separator.as_deref() {
-            Some("") => return Err(CliError::usage("--key-separator", "at least one character is needed")),
-            other => other.map(|s| s.as_bytes().to_vec()),
-        };
-        let (to, lines) = channel();
-        let json = args.json;
-        let file = match &args.file {
-            None => None,
-            Some(path) => {
-                let open = File::open(path);
-                Some(open.map_err(|e| CliError::usage(path.display().to_string(), e.to_string()))?)
-            }
-        };
-        std::thread::spawn(move || match file {
-            Some(f) => read(BufReader::with_capacity(GROUP, f), separator.as_deref(), json, &to),
-            None => read(BufReader::with_capacity(GROUP, io::stdin()), separator.as_deref(), json, &to),
-        });
-        Ok(Self { lines })
-    }
-
-    /// The next lines; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Lines>, CliError> {
-        self.lines.recv().await.transpose()
-    }
-}
-
-fn read<R: io::Read>(mut from: BufReader<R>, separator: Option<&[u8]>, json: bool, to: &mpsc::Sender<Result<Lines, CliError>>) {
-    let mut number = 0u64;
-    let mut group = Vec::new();
-    let mut size = 0;
+/// Reads to the end; `give` says whether more is wanted.
+fn read(mut input: impl Read, max_line: usize, mut give: impl FnMut(Block) -> bool) {
+    let mut held = Vec::new();
     loop {
-        let line = next_line(&mut from, number + 1);
-        let line = match line {
-            Ok(Some(bytes)) => {
-                number += 1;
-                size += bytes.len() + 32;
-                if json { json::parse(&bytes, number) } else { Ok(Line::plain(bytes, separator)) }
+        let start = held.len();
+        held.resize(start + READ_BYTES, 0);
+        let n = match input.read(&mut held[start..]) {
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+                held.truncate(start);
+                continue;
             }
-            Ok(None) => break,
-            Err(e) => Err(e),
-        };
-        match line {
-            Ok(line) => group.push(line),
             Err(e) => {
-                // What came before the bad line is written; the receiver may have gone away, then nobody wants it.
-                if to.blocking_send(Ok(group)).is_ok() {
-                    drop(to.blocking_send(Err(e)));
-                }
+                give(Err(InputError::Read(e)));
+                return;
+            }
+        };
+        held.truncate(start + n);
+        if n == 0 {
+            break;
+        }
+        // Only the new bytes can have a line's end.
+        if let Some(end) = held[start..].iter().rposition(|b| *b == b'\n') {
+            let rest = held.split_off(start + end + 1);
+            if !give(Ok(std::mem::replace(&mut held, rest))) {
                 return;
             }
         }
-        // Handed over when enough is there, or when the input makes one wait.
-        if (size >= GROUP || from.buffer().is_empty()) && to.blocking_send(Ok(std::mem::take(&mut group))).is_err() {
+        if held.len() > max_line {
+            give(Err(InputError::LongLine));
             return;
         }
-        if group.is_empty() {
-            size = 0;
-        }
     }
-    if !group.is_empty() {
-        drop(to.blocking_send(Ok(group)));
+    if !held.is_empty() {
+        give(Ok(held));
     }
 }
 
-fn next_line(from: &mut impl BufRead, number: u64) -> Result<Option<Vec<u8>>, CliError> {
-    let mut line = Vec::new();
-    loop {
-        let buf = match from.fill_buf() {
-            Ok(b) => b,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(CliError::new("input", e.to_string(), ErrorCode::Internal)),
-        };
-        if buf.is_empty() {
-            return Ok((!line.is_empty()).then_some(line));
-        }
-        let end = buf.iter().position(|b| *b == b'\n');
-        let take = end.unwrap_or(buf.len());
-        if line.len() + take > MAX_LINE {
-            return Err(CliError::new(
-                format!("line {number}"),
-                format!("longer than {MAX_LINE} bytes"),
-                ErrorCode::MessageTooLarge,
-            ));
-        }
-        line.extend_from_slice(&buf[..take]);
-        from.consume(take + usize::from(end.is_some()));
-        if end.is_some() {
-            return Ok(Some(line));
-        }
-    }
+/// The lines of a block without their ends.
+pub(super) fn split(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    block.strip_suffix(b"\n").unwrap_or(block).split(|b| *b == b'\n')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn all(text: &[u8]) -> Vec<Vec<u8>> {
-        let mut from = BufReader::with_capacity(3, text);
-        let mut out = Vec::new();
-        while let Some(l) = next_line(&mut from, 1).unwrap() {
-            out.push(l);
+    /// Gives its pieces one by one.
+    struct Pieces(Vec<&'static [u8]>);
+
+    impl Read for Pieces {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let piece = self.0.remove(0);
+            buf[..piece.len()].copy_from_slice(piece);
+            Ok(piece.len())
         }
-        out
+    }
+
+    fn lines(pieces: Vec<&'static [u8]>, max: usize) -> (Vec<Vec<u8>>, bool) {
+        let (mut all, mut ok) = (Vec::new(), true);
+        read(Pieces(pieces), max, |block| {
+            match block {
+                Ok(b) => all.extend(split(&b).map(<[u8]>::to_vec)),
+                Err(_) => ok = false,
+            }
+            true
+        });
+        (all, ok)
     }
 
     #[test]
-    fn lines_with_and_without_an_end() {
-        assert_eq!(all(b"a\n\nbcdefgh\nlast"), [&b"a"[..], b"", b"bcdefgh", b"last"]);
-        assert!(all(b"").is_empty());
-        assert_eq!(all(b"\xff\xfe\n"), [b"\xff\xfe"]);
+    fn lines_over_pieces() {
+        let (all, ok) = lines(vec![b"a\nb", b"c", b"\n\nd\xff"], 10);
+        assert!(ok);
+        assert_eq!(all, [b"a".to_vec(), b"bc".to_vec(), b"".to_vec(), b"d\xff".to_vec()]);
+        assert_eq!(lines(vec![], 10), (vec![], true));
+        assert_eq!(lines(vec![b"\n"], 10).0, [b"".to_vec()]);
     }
 
     #[test]
-    fn keys() {
-        let l = Line::plain(b"k::v::w".to_vec(), Some(b"::"));
-        assert_eq!((l.key(), l.value()), (Some(&b"k"[..]), Some(&b"v::w"[..])));
-        let l = Line::plain(b"plain".to_vec(), Some(b"::"));
-        assert_eq!((l.key(), l.value()), (None, Some(&b"plain"[..])));
+    fn a_line_without_end_is_bounded() {
+        assert_eq!(lines(vec![b"ok\n12345", b"6"], 5), (vec![b"ok".to_vec()], false));
+    }
+
+    #[test]
+    fn a_large_input_keeps_all_bytes() {
+        let text: Vec<u8> = (0..200_000u32).flat_map(|i| format!("{i}\n").into_bytes()).collect();
+        let mut seen = 0u32;
+        read(&text[..], 100, |block| {
+            for line in split(&block.unwrap()) {
+                assert_eq!(line, seen.to_string().as_bytes());
+                seen += 1;
+            }
+            true
+        });
+        assert_eq!(seen, 200_000);
     }
 }

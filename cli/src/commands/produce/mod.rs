@@ -1,156 +1,175 @@
-//! `tidemill produce`: one record per line, acknowledged before the command says so.
+//! `tidemill produce`: records from standard input or a file.
 
 mod json;
 mod lines;
-mod report;
+mod options;
+mod parse;
+mod pump;
+mod verdict;
 
-use std::{path::PathBuf, time::Duration};
+use std::{fs::File, io::Read, path::PathBuf, time::Instant};
 
-use clap::{Args, ValueEnum};
-use tidemill_client::{Client, Compression, HeaderRef, ProducerConfig, SendRecord};
-use tokio::{sync::mpsc, time::Instant};
+use clap::Args;
+use tidemill_client::{Client, HeaderRef};
+use tidemill_types::ErrorCode;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use options::ProducerArgs;
 
 use self::{
-    lines::{Line, Source},
-    report::Report,
+    parse::Form,
+    pump::Pump,
+    verdict::{Counts, Stop},
 };
 use super::connect::{self, failed};
-use crate::{args::Global, error::CliError, meter::Progress};
+use crate::{
+    args::Global,
+    error::{CliError, Exit},
+    output,
+    progress::{Pace, Progress, bytes, count, per_second, span},
+};
 
-/// `tidemill produce TOPIC`.
+/// `tidemill produce`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ProduceArgs {
     /// The topic.
     topic: String,
-    /// Read from this file instead of standard input.
-    #[arg(long)]
+    /// Read this file; standard input without it.
+    #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// What stands before this is the key; a line without it has no key.
-    #[arg(long, value_name = "TEXT", conflicts_with = "json")]
+    /// What stands before its first occurrence in a line is the key; a line without it is an error.
+    #[arg(long, value_name = "TEXT", value_parser = not_empty, conflicts_with = "json")]
     key_separator: Option<String>,
-    /// A header of every record; may be repeated.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = header)]
-    header: Vec<(String, String)>,
-    /// Write to this partition instead of choosing by key.
+    /// A header of every record; repeatable.
+    #[arg(long = "header", value_name = "KEY=VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// Write to this partition; without it the key decides.
     #[arg(long)]
     partition: Option<u32>,
-    /// Lines are JSON objects with key, value, headers, timestamp (ms).
+    /// Each line is an object: {"key", "value", "headers", "timestamp", "partition"}, all optional.
+    ///
+    /// Key and value are strings, null, or {"base64": "..."} for other bytes; headers are an object or an array of
+    /// {"key", "value"}; the timestamp is in ms since 1970. What `consume -o json` prints is taken as it is: topic,
+    /// offset and appendTime are ignored.
     #[arg(long)]
     json: bool,
-    /// How batches are compressed.
-    #[arg(long, value_enum, default_value = "none")]
-    compression: Codec,
-    /// A batch is sent at this size.
-    #[arg(long, default_value = "64KiB")]
-    batch_bytes: bytesize::ByteSize,
-    /// A batch that is not full waits so long.
-    #[arg(long, default_value = "5ms", value_parser = humantime::parse_duration)]
-    linger: Duration,
-    /// At most so many records a second.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    rate: Option<u32>,
-    /// Print partition and offset of each record.
+    #[command(flatten)]
+    producer: ProducerArgs,
+    /// Records per second; 0 = as fast as possible.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    rate: u64,
+    /// Print partition and offset of each record, in the order of the input, separated by a tab.
     #[arg(long)]
     print_offsets: bool,
 }
 
-/// `--compression`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Codec {
-    None,
-    Lz4,
-    Zstd,
-    Snappy,
-    Gzip,
-}
-
-impl From<Codec> for Compression {
-    fn from(c: Codec) -> Self {
-        match c {
-            Codec::None => Self::None,
-            Codec::Lz4 => Self::Lz4,
-            Codec::Zstd => Self::Zstd,
-            Codec::Snappy => Self::Snappy,
-            Codec::Gzip => Self::Gzip,
-        }
-    }
+fn not_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("at least one character expected".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
-    text.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).ok_or_else(|| "KEY=VALUE expected".to_owned())
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("KEY=VALUE expected".to_owned()),
+    }
 }
 
-/// Runs it. SIGINT stops reading; what was read is still delivered and reported.
-pub(crate) fn run(global: &Global, args: ProduceArgs) -> Result<(), CliError> {
-    connect::run_to_the_end(global, |client| produce(global, client, args))
-}
+impl ProduceArgs {
+    fn form(&self) -> Form {
+        match &self.key_separator {
+            _ if self.json => Form::Json,
+            Some(separator) => Form::Keyed(separator.clone().into_bytes()),
+            None => Form::Plain,
+        }
+    }
 
-async fn produce(global: &Global, client: Client, args: ProduceArgs) -> Result<(), CliError> {
-    let config = ProducerConfig {
-        linger: args.linger,
-        batch_bytes: usize::try_from(args.batch_bytes.as_u64()).unwrap_or(usize::MAX),
-        compression: args.compression.into(),
-        ..ProducerConfig::default()
-    };
-    let producer = client.producer(config).await.map_err(|e| failed(&e))?;
-    let topic = producer.topic(&args.topic).await.map_err(|e| failed(&e))?;
-    let mut source = Source::open(&args)?;
-    let fixed: Vec<(&str, &[u8])> = args.header.iter().map(|(k, v)| (k.as_str(), v.as_bytes())).collect();
-    let mut report = Report::start(args.print_offsets);
-    let mut progress = Progress::start(global, "records");
-    let started = Instant::now();
-    let mut stopped: Option<CliError> = None;
-    'read: loop {
-        let lines = tokio::select! {
-            lines = source.next() => lines,
-            interrupted = tokio::signal::ctrl_c() => {
-                stopped = Some(report::interrupted(interrupted.is_ok()));
-                break;
-            }
-        };
-        let lines = match lines {
-            Ok(Some(lines)) => lines,
-            Ok(None) => break,
+    fn open(&self) -> Result<Box<dyn Read + Send>, CliError> {
+        let Some(path) = &self.file else { return Ok(Box::new(std::io::stdin())) };
+        match File::open(path) {
+            Ok(file) => Ok(Box::new(file)),
             Err(e) => {
-                stopped = Some(e);
-                break;
-            }
-        };
-        for line in &lines {
-            if let Some(rate) = args.rate {
-                tokio::time::sleep_until(started + Duration::from_secs_f64(report.taken() as f64 / f64::from(rate))).await;
-            }
-            let mut headers: Vec<HeaderRef<'_>> =
-                fixed.iter().map(|(key, value)| HeaderRef { key, value: Some(value) }).collect();
-            headers.extend(line.headers());
-            let record = SendRecord {
-                partition: args.partition,
-                key: line.key(),
-                value: line.value(),
-                headers: &headers,
-                timestamp: line.timestamp(),
-            };
-            match producer.send(&topic, record).await {
-                Ok(delivery) => report.took(delivery)?,
-                Err(e) => {
-                    let number = report.taken() + 1;
-                    stopped = Some(CliError::new(format!("line {number}"), e.to_string(), e.code()));
-                    break 'read;
-                }
+                let e =
+                    CliError::new(path.display().to_string(), e.to_string(), ErrorCode::InvalidArgument);
+                Err(e.exit(Exit::Failed))
             }
         }
-        progress.at(report.taken());
     }
-    producer.flush().await;
-    progress.end();
-    report.end(global, &producer.counters(), started.elapsed(), stopped)
 }
 
-/// Lines that the reading thread hands over at once.
-type Lines = Vec<Line>;
-/// Handed-over groups of lines that may wait.
-const WAITING: usize = 4;
+/// Runs it.
+pub(crate) fn run(global: &Global, args: ProduceArgs) -> Result<(), CliError> {
+    let input = args.open()?;
+    connect::run_stoppable(global, |client, stop| produce(global, args, client, stop, input))
+}
 
-fn channel() -> (mpsc::Sender<Result<Lines, CliError>>, mpsc::Receiver<Result<Lines, CliError>>) {
-    mpsc::channel(WAITING)
+async fn produce(
+    global: &Global,
+    args: ProduceArgs,
+    client: Client,
+    stop: CancellationToken,
+    input: Box<dyn Read + Send>,
+) -> Result<(), CliError> {
+    let producer = client.producer(args.producer.config()).await.map_err(|e| failed(&e))?;
+    let topic = producer.topic(&args.topic).await.map_err(|e| failed(&e))?;
+    let headers: Vec<HeaderRef<'_>> =
+        args.headers.iter().map(|(key, value)| HeaderRef { key, value: Some(value.as_bytes()) }).collect();
+    let begin = Instant::now();
+    let mut pump = Pump::new(&producer, &topic);
+    pump.form = args.form();
+    pump.headers = &headers;
+    pump.partition = args.partition;
+    pump.pace = (args.rate > 0).then(|| Pace::new(begin, args.rate));
+    pump.print = args.print_offsets;
+    let progress = {
+        let producer = producer.clone();
+        Progress::start(global, args.print_offsets, None, move || producer.counters().acked)
+    };
+    let why = pump.run(lines::start(input)?, &stop).await?;
+    producer.close().await;
+    pump.settle().await?;
+    drop(progress);
+    let counts = Counts::new(producer.counters());
+    if !global.quiet {
+        let took = begin.elapsed();
+        output::note(&format!(
+            "{} of {} records acknowledged by {} in {} ({}/s, {} read)",
+            count(counts.acked),
+            count(counts.sent),
+            args.topic,
+            span(took),
+            count(per_second(counts.acked, took)),
+            bytes(pump.bytes),
+        ));
+    }
+    let why = if matches!(why, Stop::End) && stop.is_cancelled() { Stop::Interrupted } else { why };
+    verdict::verdict(&args.topic, why, pump.lines, counts, pump.first.take())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ProduceArgs,
+    }
+
+    fn parse(words: &[&str]) -> Result<ProduceArgs, clap::Error> {
+        Line::try_parse_from(["x"].iter().chain(words)).map(|l| l.args)
+    }
+
+    #[test]
+    fn flags() {
+        let args = parse(&["t", "--header", "a=b=c", "--header", "d=", "--key-separator", "::"]).unwrap();
+        assert_eq!(args.headers, [("a".into(), "b=c".into()), ("d".into(), String::new())]);
+        assert_eq!(args.form(), Form::Keyed(b"::".to_vec()));
+        assert_eq!(parse(&["t", "--json"]).unwrap().form(), Form::Json);
+        for bad in [&["t", "--header", "x"][..], &["t", "--header", "=x"], &["t", "--key-separator", ""], &[]] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(parse(&["t", "--json", "--key-separator", ":"]).is_err());
+    }
 }
