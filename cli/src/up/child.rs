@@ -9,7 +9,7 @@ use std::{
 
 use tidemill_runtime::Supervisor;
 use tidemill_types::ErrorCode;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 use crate::error::CliError;
 
@@ -43,6 +43,8 @@ pub(crate) fn run(sup: &Supervisor, root: &Path, spec: Spec, restart: Restart) -
 
 async fn keep(sup: Supervisor, files: Files, spec: Spec, restart: Restart, first: Child) {
     let mut child = first;
+    // Held apart from the child, because waiting for it would close it: its end tells the member to drain.
+    let mut stdin = child.stdin.take();
     loop {
         tokio::select! {
             status = child.wait() => {
@@ -59,7 +61,10 @@ async fn keep(sup: Supervisor, files: Files, spec: Spec, restart: Restart, first
                     () = tokio::time::sleep(BACKOFF) => {}
                 }
                 match files.start(&spec) {
-                    Ok(c) => child = c,
+                    Ok(c) => {
+                        child = c;
+                        stdin = child.stdin.take();
+                    }
                     Err(e) => {
                         sup.fatal(&e.to_string());
                         return;
@@ -67,7 +72,7 @@ async fn keep(sup: Supervisor, files: Files, spec: Spec, restart: Restart, first
                 }
             }
             () = sup.token().cancelled() => {
-                end(&mut child, &spec.name).await;
+                end(&mut child, stdin, &spec.name).await;
                 files.forget_pid();
                 return;
             }
@@ -76,8 +81,8 @@ async fn keep(sup: Supervisor, files: Files, spec: Spec, restart: Restart, first
 }
 
 /// The child drains when its standard input closes; after the grace it is killed.
-async fn end(child: &mut Child, name: &str) {
-    drop(child.stdin.take());
+async fn end(child: &mut Child, stdin: Option<ChildStdin>, name: &str) {
+    drop(stdin);
     if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
         tracing::error!(member = name, "did not end in time, killing it");
         if let Err(e) = child.kill().await {
