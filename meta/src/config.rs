@@ -84,7 +84,7 @@ impl MetaConfig {
             return refuse("session-ttl-ms", "100 to 600000".to_owned());
         }
         if self.raft_heartbeat_ms == 0
-            || self.raft_heartbeat_ms * 2 > self.raft_election_min_ms
+            || self.raft_heartbeat_ms.saturating_mul(2) > self.raft_election_min_ms
             || self.raft_election_min_ms >= self.raft_election_max_ms
         {
             return refuse(
@@ -92,10 +92,17 @@ impl MetaConfig {
                 "0 < 2 * raft-heartbeat-ms <= raft-election-min-ms < raft-election-max-ms".to_owned(),
             );
         }
-        for (key, value) in [("tick-ms", self.tick_ms), ("snapshot-every", self.snapshot_every)] {
-            if value == 0 {
-                return refuse(key, "above 0".to_owned());
+        for (key, value) in [
+            ("tick-ms", self.tick_ms),
+            ("raft-election-max-ms", self.raft_election_max_ms),
+            ("rebalance-after-ms", self.rebalance_after_ms),
+        ] {
+            if !(1..=600_000).contains(&value) {
+                return refuse(key, "1 to 600000".to_owned());
             }
+        }
+        if !(10..=10_000_000).contains(&self.snapshot_every) {
+            return refuse("snapshot-every", "10 to 10000000".to_owned());
         }
         Ok(())
     }

@@ -5,6 +5,9 @@ mod shared;
 mod snapshot;
 mod store;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use self::{
     ring::Resume,
     shared::Machine,

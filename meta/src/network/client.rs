@@ -26,6 +26,9 @@ type Built = openraft::alias::SnapshotOf<TypeConfig, SnapshotFile>;
 type Rpc<T> = Result<T, RPCError<TypeConfig>>;
 pub(super) type Stub = RaftClient<Channel>;
 
+/// What a follower may take to make entries durable; a dead link is noticed earlier by the keep-alive.
+const APPEND: Duration = Duration::from_secs(5);
+
 /// Makes links.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
@@ -122,7 +125,9 @@ impl RaftNetworkV2<TypeConfig> for Link {
         rpc: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> Rpc<AppendEntriesResponse<TypeConfig>> {
-        self.ask(&rpc, option.soft_ttl(), |mut s, m| async move { s.append_entries(m).await }).await
+        // Entries are answered after the follower's sync, and a slow disk must not lead to the same bytes again and again.
+        let within = if rpc.entries.is_empty() { option.soft_ttl() } else { option.soft_ttl().max(APPEND) };
+        self.ask(&rpc, within, |mut s, m| async move { s.append_entries(m).await }).await
     }
 
     async fn vote(

@@ -58,6 +58,12 @@ impl Member {
         self.addr.to_string()
     }
 
+    /// Ends without handing anything over.
+    pub(crate) async fn crash(&mut self) {
+        self.sup.fatal("the test ends this member");
+        self.stop().await;
+    }
+
     pub(crate) async fn stop(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.stop().await;

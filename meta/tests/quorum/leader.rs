@@ -26,7 +26,7 @@ async fn the_others_go_on_and_a_retry_is_executed_once() {
     let Ok(Reply::Topic(first)) = meta.propose_request(&before).await.unwrap() else { panic!("created") };
 
     let old = three.leader().await;
-    three.members[old].stop().await;
+    three.members[old].crash().await;
     let again = meta.propose_request(&before).await.unwrap();
     assert_eq!(again, Ok(Reply::Topic(first.clone())), "the answer of the first try");
     let twice =
@@ -49,7 +49,7 @@ async fn nothing_is_answered_without_a_majority() {
     let mut three = Three::start().await;
     let leader = three.leader().await;
     for i in (0..3).filter(|i| *i != leader) {
-        three.members[i].stop().await;
+        three.members[i].crash().await;
     }
     let mut stub = stub(&three.members[leader].address());
     let query = tidemill_metadata::encode_query(&Query::Cluster).unwrap();

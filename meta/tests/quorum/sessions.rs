@@ -21,9 +21,13 @@ async fn renewed_ones_survive_leaders_and_silent_ones_end() {
     let mut three = Three::start().await;
     let addresses: Vec<String> = three.members.iter().map(Member::address).collect();
     let kept = three.client.broker(1).await;
-    for _ in 0..2 {
+    for crash in [true, false] {
         let leader = three.leader().await;
-        three.members[leader].stop().await;
+        if crash {
+            three.members[leader].crash().await;
+        } else {
+            three.members[leader].stop().await;
+        }
         // A renewal is answered by the next leader.
         until("the session is valid under the next leader", || async {
             let next = three.leader().await;

@@ -1,6 +1,13 @@
 //! A quorum of one.
 
+use std::sync::Arc;
+
+use tidemill_meta::MetaConfig;
 use tidemill_meta_client::MetaError;
+use tidemill_runtime::{
+    Health, Metrics, Supervisor, SystemClock,
+    io::{CrashPlan, Fault, OpKind, SimDisk},
+};
 use tidemill_types::{
     PartitionId, RequestId, SessionId, TopicConfig, TopicName,
     meta::{Answer, Command, Query, Request},
@@ -86,4 +93,44 @@ async fn commands_of_the_leader_are_not_taken_from_outside() {
     }
     client.sup.stop().await;
     member.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_refuses_a_sync_ends_the_member() {
+    let disk = Arc::new(SimDisk::new(1, 1 << 30));
+    let config = MetaConfig {
+        data_dir: "/meta".into(),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        ..MetaConfig::default()
+    };
+    let sup = Supervisor::new(Health::new());
+    let metrics = Metrics::new();
+    let handle = tidemill_meta::start_on(disk.clone(), Arc::new(SystemClock), config.clone(), &sup, &metrics)
+        .await
+        .unwrap();
+    let address = handle.addr().to_string();
+    let client = Client::new(vec![address.clone()]);
+    client.meta.initialize(cluster(), &[address]).await.unwrap();
+    let session = client.broker(1).await;
+    let name = TopicName::new("acknowledged").unwrap();
+    session.create_topic(name.clone(), 1, TopicConfig::default()).await.unwrap().unwrap();
+    disk.inject(Fault { kind: OpKind::Sync, after: 0, error: std::io::ErrorKind::Other });
+    let lost = session.create_topic(TopicName::new("lost").unwrap(), 1, TopicConfig::default());
+    tokio::select! {
+        answer = lost => panic!("{answer:?}"),
+        () = sup.token().cancelled() => {}
+    }
+    assert!(sup.fatal_reason().unwrap().contains("raft log cannot be written"), "{:?}", sup.fatal_reason());
+    handle.stop().await;
+    client.sup.stop().await;
+
+    disk.crash(CrashPlan::LoseAll);
+    let sup = Supervisor::new(Health::new());
+    let handle =
+        tidemill_meta::start_on(disk, Arc::new(SystemClock), config, &sup, &Metrics::new()).await.unwrap();
+    let client = Client::new(vec![handle.addr().to_string()]);
+    let (answer, _) = client.meta.read(&Query::TopicByName(name)).await.unwrap();
+    assert!(matches!(answer, Answer::Topic(Some(_))), "{answer:?}");
+    client.sup.stop().await;
+    handle.stop().await;
 }
