@@ -3,9 +3,10 @@
 mod args;
 mod commands;
 mod error;
+mod history;
 mod logs;
 mod output;
-mod meter;
+mod progress;
 mod roles;
 mod signals;
 mod up;

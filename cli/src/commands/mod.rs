@@ -8,6 +8,7 @@ mod ledger;
 mod produce;
 mod table;
 mod topic;
+mod verify;
 
 use clap::{ArgMatches, Subcommand, ValueEnum};
 
@@ -42,6 +43,8 @@ pub(crate) enum ClientCommand {
     Produce(produce::ProduceArgs),
     /// Read records, one per line of the output.
     Consume(consume::ConsumeArgs),
+    /// Write and read with a checker of lost, duplicated, reordered records, for a bounded time.
+    Verify(verify::VerifyArgs),
     /// The cluster as a whole.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
@@ -73,6 +76,7 @@ fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
         ClientCommand::Topic(c) => topic::run(global, c),
         ClientCommand::Produce(a) => produce::run(global, a),
         ClientCommand::Consume(a) => consume::run(global, a),
+        ClientCommand::Verify(a) => verify::run(global, a),
         ClientCommand::Cluster(c) => cluster::run(global, c),
         ClientCommand::Ledger(c) => ledger::run(global, c),
         ClientCommand::Partition(c) => ledger::run_partition(global, c),
