@@ -99,7 +99,9 @@ impl fmt::Display for Fault {
             Self::Unordered { behind, live } => {
                 write!(f, "{} gave it after offset {behind}", reader(*live))
             }
-            Self::Gap { to } => write!(f, "offsets up to {} are lost or cannot be read", to.saturating_sub(1)),
+            Self::Gap { to } => {
+                write!(f, "offsets up to {} are lost or cannot be read", to.saturating_sub(1))
+            }
         }
     }
 }

@@ -13,7 +13,9 @@ pub(super) struct Ends {
 impl Ends {
     /// The partitions of `all` that have something before their end: (partition, start, end).
     pub(super) fn new(all: impl IntoIterator<Item = (TopicPartition, i64, i64)>) -> Self {
-        Self { left: all.into_iter().filter(|(_, start, end)| start < end).map(|(p, _, end)| (p, end)).collect() }
+        Self {
+            left: all.into_iter().filter(|(_, start, end)| start < end).map(|(p, _, end)| (p, end)).collect(),
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {

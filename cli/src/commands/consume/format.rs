@@ -34,7 +34,9 @@ pub(super) fn parse(text: &str) -> Result<Format, String> {
         "value" => return Ok(Format::Value),
         "json" => return Ok(Format::Json),
         _ if !text.contains('%') => {
-            return Err("value, json or a format with at least one of %t %p %o %k %v %h %T expected".to_owned());
+            return Err(
+                "value, json or a format with at least one of %t %p %o %k %v %h %T expected".to_owned()
+            );
         }
         _ => {}
     }

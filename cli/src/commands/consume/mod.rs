@@ -104,8 +104,13 @@ async fn consume(
         let done = done.clone();
         Progress::start(global, true, args.max, move || done.load(Ordering::Relaxed))
     };
-    let mut printer =
-        Printer { form: args.output.clone(), left: args.max, printed: done.clone(), out: Vec::new(), lost: 0 };
+    let mut printer = Printer {
+        form: args.output.clone(),
+        left: args.max,
+        printed: done.clone(),
+        out: Vec::new(),
+        lost: 0,
+    };
     let result = tokio::select! {
         result = read(&args, &client, &what, &mut printer, &stop) => result,
         () = stop.cancelled() => Err(interrupted(&*what, "by a signal")),
@@ -331,7 +336,8 @@ mod tests {
 
     #[test]
     fn troubles_name_place_and_way_on() {
-        let e = trouble(Event::Corrupt { source: source(), offset: 5, next_offset: 9, message: "crc".into() });
+        let e =
+            trouble(Event::Corrupt { source: source(), offset: 5, next_offset: 9, message: "crc".into() });
         let e = e.unwrap_err();
         assert_eq!(e.code, "CORRUPT");
         assert!(e.to_string().contains("t/3 at offset 5") && e.to_string().contains("--from 9"));

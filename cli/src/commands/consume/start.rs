@@ -73,6 +73,8 @@ mod tests {
         assert_eq!(From::parse("12"), Ok(From::Offset(12)));
         assert_eq!(From::parse("@1700000000000"), Ok(From::Timestamp(1_700_000_000_000)));
         assert_eq!(From::parse("@1970-01-01T00:00:01Z"), Ok(From::Timestamp(1_000)));
-        assert!(From::parse("-1").is_err() && From::parse("first").is_err() && From::parse("@never").is_err());
+        assert!(
+            From::parse("-1").is_err() && From::parse("first").is_err() && From::parse("@never").is_err()
+        );
     }
 }

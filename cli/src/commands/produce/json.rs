@@ -61,10 +61,9 @@ impl<'a> Field<'a> {
         match self {
             Self::Text(Cow::Borrowed(text)) => Ok(Cow::Borrowed(text.as_bytes())),
             Self::Text(Cow::Owned(text)) => Ok(Cow::Owned(text.into_bytes())),
-            Self::Bytes(coded) => STANDARD
-                .decode(coded.base64.as_bytes())
-                .map(Cow::Owned)
-                .map_err(|e| format!("base64: {e}")),
+            Self::Bytes(coded) => {
+                STANDARD.decode(coded.base64.as_bytes()).map(Cow::Owned).map_err(|e| format!("base64: {e}"))
+            }
         }
     }
 }

@@ -88,8 +88,7 @@ impl ProduceArgs {
         match File::open(path) {
             Ok(file) => Ok(Box::new(file)),
             Err(e) => {
-                let e =
-                    CliError::new(path.display().to_string(), e.to_string(), ErrorCode::InvalidArgument);
+                let e = CliError::new(path.display().to_string(), e.to_string(), ErrorCode::InvalidArgument);
                 Err(e.exit(Exit::Failed))
             }
         }
@@ -167,7 +166,8 @@ mod tests {
         assert_eq!(args.headers, [("a".into(), "b=c".into()), ("d".into(), String::new())]);
         assert_eq!(args.form(), Form::Keyed(b"::".to_vec()));
         assert_eq!(parse(&["t", "--json"]).unwrap().form(), Form::Json);
-        for bad in [&["t", "--header", "x"][..], &["t", "--header", "=x"], &["t", "--key-separator", ""], &[]] {
+        for bad in [&["t", "--header", "x"][..], &["t", "--header", "=x"], &["t", "--key-separator", ""], &[]]
+        {
             assert!(parse(bad).is_err(), "{bad:?}");
         }
         assert!(parse(&["t", "--json", "--key-separator", ":"]).is_err());

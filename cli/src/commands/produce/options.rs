@@ -52,7 +52,11 @@ pub(crate) struct ProducerArgs {
 
 fn batch_bytes(text: &str) -> Result<ByteSize, String> {
     let size: ByteSize = text.parse()?;
-    if (ByteSize::kib(1)..=ByteSize::mib(1)).contains(&size) { Ok(size) } else { Err("1KiB to 1MiB expected".to_owned()) }
+    if (ByteSize::kib(1)..=ByteSize::mib(1)).contains(&size) {
+        Ok(size)
+    } else {
+        Err("1KiB to 1MiB expected".to_owned())
+    }
 }
 
 fn delivery_timeout(text: &str) -> Result<Duration, String> {

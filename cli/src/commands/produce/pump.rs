@@ -150,8 +150,7 @@ impl<'a> Pump<'a> {
         let sent = if parsed.headers.is_empty() {
             self.send(&parsed, self.headers, stop).await
         } else {
-            let own =
-                parsed.headers.iter().map(|(key, value)| HeaderRef { key, value: value.as_deref() });
+            let own = parsed.headers.iter().map(|(key, value)| HeaderRef { key, value: value.as_deref() });
             let headers: Vec<_> = self.headers.iter().copied().chain(own).collect();
             self.send(&parsed, &headers, stop).await
         };
@@ -204,10 +203,7 @@ impl<'a> Pump<'a> {
     }
 
     /// The oldest record was decided.
-    fn done(
-        &mut self,
-        done: Result<tidemill_client::RecordMeta, DeliveryError>,
-    ) -> Result<(), CliError> {
+    fn done(&mut self, done: Result<tidemill_client::RecordMeta, DeliveryError>) -> Result<(), CliError> {
         self.waiting.pop_front();
         match done {
             Ok(meta) if self.print => {
@@ -249,9 +245,7 @@ impl<'a> Pump<'a> {
 }
 
 /// The outcome of the oldest record; never when there is none.
-async fn oldest(
-    waiting: &mut VecDeque<Delivery>,
-) -> Result<tidemill_client::RecordMeta, DeliveryError> {
+async fn oldest(waiting: &mut VecDeque<Delivery>) -> Result<tidemill_client::RecordMeta, DeliveryError> {
     match waiting.front_mut() {
         Some(delivery) => delivery.await,
         None => std::future::pending().await,

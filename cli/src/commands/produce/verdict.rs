@@ -48,7 +48,9 @@ pub(super) fn verdict(
     let Counts { acked, not_written, unknown, .. } = counts;
     let mut code = match (&first, unknown) {
         (_, 1..) => ErrorCode::OutcomeUnknown,
-        (Some(e), 0) => e.code.filter(|_| e.kind == NotDelivered::NotWritten).unwrap_or(ErrorCode::NotWritten),
+        (Some(e), 0) => {
+            e.code.filter(|_| e.kind == NotDelivered::NotWritten).unwrap_or(ErrorCode::NotWritten)
+        }
         (None, 0) => ErrorCode::NotWritten,
     };
     let mut why = match stop {

@@ -9,7 +9,8 @@ use std::{
 };
 
 use tidemill_client::{
-    Client, Delivery, ErrorCode, NotDelivered, Producer, ProducerConfig, ProducerError, SendRecord, TopicHandle,
+    Client, Delivery, ErrorCode, NotDelivered, Producer, ProducerConfig, ProducerError, SendRecord,
+    TopicHandle,
 };
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -73,8 +74,8 @@ pub(super) async fn write(
     }
     let mut written = Written { sent: vec![Vec::new(); plan.producers as usize], first_failure: None };
     while let Some(done) = tasks.join_next().await {
-        let (index, sent, failure) = done
-            .map_err(|e| CliError::new("verify", format!("a producer ended: {e}"), ErrorCode::Internal))?;
+        let (index, sent, failure) =
+            done.map_err(|e| CliError::new("verify", format!("a producer ended: {e}"), ErrorCode::Internal))?;
         written.sent[index as usize] = sent;
         written.first_failure = written.first_failure.or(failure);
     }
@@ -131,7 +132,8 @@ impl Writer {
             let partition = sequence.wrapping_add(self.index) % plan.partitions;
             let sent_ns = ns(plan.clock);
             let key = key(id);
-            let record = SendRecord { partition: Some(partition), ..SendRecord::new(Some(&key), Some(&value)) };
+            let record =
+                SendRecord { partition: Some(partition), ..SendRecord::new(Some(&key), Some(&value)) };
             let taken = self.producer.send(&self.handle, record).await;
             sent.push(Sent { partition, sent_ns, outcome: Outcome::Unknown });
             let over = taken.as_ref().is_err_and(|e| !matches!(e, ProducerError::TimedOut { .. }));
