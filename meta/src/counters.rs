@@ -33,7 +33,7 @@ impl Counters {
         r.register("not_leader", "Requests sent on to the leader", self.not_leader.clone());
         r.register(
             "overloaded",
-            "Proposals refused because too many were under way",
+            "Proposals and watches refused because too many were under way",
             self.overloaded.clone(),
         );
     }

@@ -37,6 +37,9 @@ pub(crate) const PROPOSAL_BYTES: usize = 16 << 20;
 type Written = ClientWriteResponse<TypeConfig>;
 type WriteError = RaftError<TypeConfig, ClientWriteError<TypeConfig>>;
 
+/// Watches served at once.
+pub(crate) const WATCHES: usize = 10_000;
+
 /// One member.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -59,6 +62,7 @@ pub(crate) struct Node {
     pub(crate) counters: Counters,
     pub(crate) proposals: Semaphore,
     pub(crate) proposal_bytes: Semaphore,
+    pub(crate) watches: Arc<Semaphore>,
     /// One change of members at a time.
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) sup: Supervisor,

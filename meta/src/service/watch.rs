@@ -15,7 +15,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::{Events, MetaService, refuse, refuse_for_now};
-use crate::{machine::Resume, node::Node};
+use crate::{
+    machine::Resume,
+    node::{Node, WATCHES},
+};
 
 /// A quiet stream says so often how far it is.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
@@ -37,11 +40,16 @@ struct Over;
 
 pub(super) fn watch(service: &MetaService, r: &WatchRequest) -> Result<Events, Status> {
     service.node.cluster.check(&r.cluster)?;
+    let Ok(permit) = service.node.watches.clone().try_acquire_owned() else {
+        service.node.counters.overloaded.inc();
+        return Err(refuse_for_now(ErrorCode::Overloaded, &format!("{WATCHES} watches are served"), 1_000));
+    };
     let (tx, rx) = mpsc::channel(IN_FLIGHT);
     let node = service.node.clone();
     let (from, topics_only) = (Revision(r.from_revision), r.topics_only);
     let task = async move {
         let _over = run(&node, &tx, from, topics_only).await;
+        drop(permit);
     };
     service.node.sup.spawn_until_stop("watch", task);
     Ok(Box::pin(ReceiverStream::new(rx)))

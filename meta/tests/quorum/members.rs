@@ -1,13 +1,15 @@
 //! Growing, replacing, snapshots, addresses.
 
 use tidemill_meta_client::{MemberChange, MetaError};
-use tidemill_proto::meta::{WatchRequest, watch_event::Event};
+use tidemill_proto::meta::{
+    ChangeMembersRequest, Voter, WatchRequest, change_members_request::Change, watch_event::Event,
+};
 use tidemill_types::{
     TopicConfig, TopicName,
     meta::{Answer, Query},
 };
 
-use crate::common::{Client, Member, caught_up, cluster, stub, until};
+use crate::common::{Client, Member, Three, caught_up, cluster, stub, until};
 
 async fn voters(client: &Client, address: &str) -> usize {
     client.meta.status_of(address).await.unwrap().voters.len()
@@ -95,4 +97,46 @@ async fn a_member_that_is_not_empty_stops_an_initialisation() {
     for m in &mut empty {
         m.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_whose_addresses_all_changed_find_each_other_again() {
+    let mut three = Three::start().await;
+    let session = three.client.broker(1).await;
+    let name = TopicName::new("kept").unwrap();
+    session.create_topic(name.clone(), 1, TopicConfig::default()).await.unwrap().unwrap();
+    three.client.sup.stop().await;
+    for m in &mut three.members {
+        m.stop().await;
+    }
+    for m in &mut three.members {
+        m.addr = "127.0.0.1:0".parse().unwrap();
+        m.start_again().await.unwrap();
+    }
+    three.client = Client::new(three.members.iter().map(Member::address).collect());
+    let mut nodes = Vec::new();
+    for m in &three.members {
+        nodes.push((three.client.meta.status_of(&m.address()).await.unwrap().node, m.address()));
+    }
+    for (_, asked) in &nodes {
+        for (node, address) in nodes.iter().filter(|(_, a)| a != asked) {
+            let voter = Voter { node: *node, address: address.clone(), member: Vec::new() };
+            let change = Some(Change::Readdress(voter));
+            // Whether it leads by now or not: it noted the address.
+            let _answer =
+                stub(asked).change_members(ChangeMembersRequest { cluster: Vec::new(), change }).await;
+        }
+    }
+    let (answer, _) = three.client.meta.read(&Query::TopicByName(name)).await.unwrap();
+    assert!(matches!(answer, Answer::Topic(Some(_))), "{answer:?}");
+    for (node, address) in &nodes {
+        let change = MemberChange::Readdress { node: *node, address: address.clone() };
+        three.client.meta.change_members(&change).await.unwrap();
+    }
+    let status = three.client.meta.status_of(&nodes[0].1).await.unwrap();
+    let mut known: Vec<_> = status.voters.into_iter().map(|v| (v.node, v.address)).collect();
+    known.sort();
+    nodes.sort();
+    assert_eq!(known, nodes);
+    three.stop().await;
 }
