@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<bool> {
     let chosen = choose(STEPS, args)?;
     if args.list {
         for step in &chosen {
-            println!("{:<12} {}", step.name, step.about);
+            println!("{:<16} {}", step.name, step.about);
         }
         return Ok(true);
     }

@@ -35,17 +35,25 @@ pub(super) fn run(workspace: &Workspace, step: &Step, quick: bool, fail_fast: bo
 }
 
 fn command(workspace: &Workspace, step: &Step, quick: bool, fail_fast: bool) -> process::Command {
-    let mut command = match step.command {
-        Command::Cargo(args) => workspace.cargo(args),
-        Command::Program { program, args, dir } => workspace.program(program, args, dir),
-    };
-    if let (true, Some(args)) = (quick, step.quick) {
-        command.args(args);
+    let quick = step.quick.filter(|_| quick).unwrap_or_default();
+    match step.command {
+        Command::Cargo { args, harness } => {
+            let mut command = workspace.cargo(args);
+            command.args(quick);
+            if step.counts == Counts::Harness && !fail_fast {
+                command.arg("--no-fail-fast");
+            }
+            if !harness.is_empty() {
+                command.arg("--").args(harness);
+            }
+            command
+        }
+        Command::Program { program, args, dir } => {
+            let mut command = workspace.program(program, args, dir);
+            command.args(quick);
+            command
+        }
     }
-    if step.counts == Counts::Harness && !fail_fast {
-        command.arg("--no-fail-fast");
-    }
-    command
 }
 
 /// Runs the command to its end. The child is always waited for, also when its output cannot be handed on.

@@ -16,8 +16,8 @@ pub(super) struct Step {
 
 /// What a step starts, in the top folder of the checkout unless it says otherwise.
 pub(super) enum Command {
-    /// Cargo with these arguments.
-    Cargo(&'static [&'static str]),
+    /// Cargo with these arguments; those after the `--` go to the test harness.
+    Cargo { args: &'static [&'static str], harness: &'static [&'static str] },
     /// Another program with its arguments, in a folder of the checkout.
     Program { program: &'static str, args: &'static [&'static str], dir: &'static str },
 }
@@ -38,20 +38,62 @@ impl Step {
     }
 }
 
-/// All steps, in the order in which they run: the fast ones first.
+/// All steps, in the order in which they run: the fast ones first, whole clusters last.
+///
+/// The steps of cargo select the whole workspace wherever they can: another selection may unify features in another
+/// way, and dependencies would be built twice.
 pub(super) const STEPS: &[Step] = &[
     Step {
         name: "scripts",
-        about: "the script of continuous integration parses",
-        command: Command::Program { program: "bash", args: &["-n", "run"], dir: ".ci" },
+        about: "the shell scripts parse",
+        command: Command::Program {
+            program: "bash",
+            args: &[
+                "-c",
+                "for s in .ci/run examples/run.sh examples/go/generate.sh; do bash -n $s || exit 1; done",
+            ],
+            dir: ".",
+        },
         quick: Some(&[]),
+        counts: Counts::One,
+    },
+    Step {
+        name: "build",
+        about: "everything builds: the steps with whole clusters start the binary",
+        command: Command::Cargo { args: &["build", "--workspace", "--all-targets"], harness: &[] },
+        quick: None,
         counts: Counts::One,
     },
     Step {
         name: "workspace",
         about: "unit, integration and documentation tests of every crate",
-        command: Command::Cargo(&["test", "--workspace"]),
+        command: Command::Cargo { args: &["test", "--workspace", "--exclude", "tidemill-e2e"], harness: &[] },
         quick: Some(&["--lib", "--bins"]),
         counts: Counts::Harness,
+    },
+    // Each of these tests runs a cluster of many processes: more at once only wait for each other.
+    Step {
+        name: "e2e",
+        about: "clusters of real processes, with kills, frozen members, full disks",
+        command: Command::Cargo {
+            args: &["test", "--workspace", "--test", "faults"],
+            harness: &["--test-threads=2"],
+        },
+        quick: None,
+        counts: Counts::Harness,
+    },
+    Step {
+        name: "examples-python",
+        about: "the Python example against a cluster",
+        command: Command::Program { program: "examples/run.sh", args: &["python"], dir: "." },
+        quick: None,
+        counts: Counts::One,
+    },
+    Step {
+        name: "examples-go",
+        about: "the Go example against a cluster",
+        command: Command::Program { program: "examples/run.sh", args: &["go"], dir: "." },
+        quick: None,
+        counts: Counts::One,
     },
 ];

@@ -26,11 +26,11 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut sum = Totals::default();
-        writeln!(f, "\n{:<12} {:>7} {:>7} {:>7} {:>9}", "step", "passed", "failed", "ignored", "seconds")?;
+        writeln!(f, "\n{:<16} {:>7} {:>7} {:>7} {:>9}", "step", "passed", "failed", "ignored", "seconds")?;
         for (name, outcome) in &self.steps {
             let Totals { passed, failed, ignored } = outcome.totals;
             let seconds = outcome.took.as_secs_f64();
-            write!(f, "{name:<12} {passed:>7} {failed:>7} {ignored:>7} {seconds:>9.1}")?;
+            write!(f, "{name:<16} {passed:>7} {failed:>7} {ignored:>7} {seconds:>9.1}")?;
             match &outcome.why {
                 Some(why) => writeln!(f, "  {why}")?,
                 None => writeln!(f)?,
