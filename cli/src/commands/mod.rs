@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod bench;
 mod bookie_inspect;
 mod cluster;
 mod connect;
@@ -54,15 +55,9 @@ pub(crate) enum ClientCommand {
     /// One partition of a topic.
     #[command(subcommand)]
     Partition(ledger::PartitionCommand),
-    /// Write records, one per line of the input.
-    Produce(produce::ProduceArgs),
-    /// Read records.
-    Consume(consume::ConsumeArgs),
     /// Measure throughput and latency.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
-    /// Check a live cluster: nothing lost, nothing twice, nothing out of order.
-    Verify(verify::VerifyArgs),
 }
 
 /// Runs what was typed.
@@ -89,10 +84,7 @@ fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
         ClientCommand::Cluster(c) => cluster::run(global, c),
         ClientCommand::Ledger(c) => ledger::run(global, c),
         ClientCommand::Partition(c) => ledger::run_partition(global, c),
-        ClientCommand::Produce(args) => produce::run(global, args),
-        ClientCommand::Consume(args) => consume::run(global, args),
         ClientCommand::Bench(c) => bench::run(global, c),
-        ClientCommand::Verify(args) => verify::run(global, args),
     }
 }
 
