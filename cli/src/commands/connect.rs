@@ -75,15 +75,6 @@ fn watch(stop: CancellationToken) -> Result<(), CliError> {
     Ok(())
 }
 
-/// As [`run`], for a command that watches SIGINT itself.
-pub(crate) fn run_to_the_end<F>(global: &Global, command: impl FnOnce(Client) -> F) -> Result<(), CliError>
-where
-    F: Future<Output = Result<(), CliError>>,
-{
-    logs::start(global.log_format, logs::level(global, "error"))?;
-    crate::roles::runtime()?.block_on(connected(global, command))
-}
-
 async fn connected<F>(global: &Global, command: impl FnOnce(Client) -> F) -> Result<(), CliError>
 where
     F: Future<Output = Result<(), CliError>>,

@@ -25,7 +25,7 @@ use self::{format::Format, from::From, idle::IdleArgs};
 use super::connect::{self, failed, interrupted};
 use crate::{
     args::Global,
-    error::CliError,
+    error::{CliError, Exit},
     output,
     progress::{Progress, count, per_second, span},
 };
@@ -72,6 +72,7 @@ pub(crate) fn run(global: &Global, args: ConsumeArgs) -> Result<(), CliError> {
             "groups with committed offsets come with a later version",
             ErrorCode::Unsupported,
         )
+        .exit(Exit::Usage)
         .help("leave --group out and say where to begin: --from earliest, latest, an offset or @TIMESTAMP"));
     }
     check(&args)?;
@@ -136,27 +137,7 @@ async fn read(
     printer: &mut Printer,
     stop: &CancellationToken,
 ) -> Result<(), CliError> {
-    let mut source = match (args.until_end, args.partition) {
-        (true, one) => {
-            let mut wanted = Vec::new();
-            for topic in &args.topics {
-                let all = partitions(client, topic).await?;
-                wanted.extend(all.into_iter().filter(|p| one.is_none_or(|one| p.partition == one)));
-                if let Some(one) = one
-                    && wanted.is_empty()
-                {
-                    return Err(CliError::new(
-                        format!("partition {topic}/{one}"),
-                        "the topic has no such partition",
-                        ErrorCode::UnknownPartition,
-                    ));
-                }
-            }
-            Source::until_end(client, wanted, args.from.start).await?
-        }
-        (false, Some(one)) => Source::one(client, &args.topics[0], one, args.from.start)?,
-        (false, None) => Source::follow(client, &args.topics, args.from.start).await?,
-    };
+    let mut source = open(args, client).await?;
     let mut last = Instant::now();
     loop {
         if stop.is_cancelled() {
@@ -184,6 +165,34 @@ async fn read(
             return Err(CliError::new(what, why, ErrorCode::DeadlineExceeded)
                 .help("--timeout sets how long to wait; `tidemill partition describe` shows whether there is an owner"));
         }
+    }
+}
+
+/// What is to be read.
+async fn open(args: &ConsumeArgs, client: &Client) -> Result<Source, CliError> {
+    let start = args.from.start;
+    let Some(one) = args.partition else {
+        if !args.until_end {
+            return Source::follow(client, &args.topics, start).await;
+        }
+        let mut all = Vec::new();
+        for topic in &args.topics {
+            all.extend(partitions(client, topic).await?);
+        }
+        return Source::until_end(client, all, start).await;
+    };
+    let topic = &args.topics[0];
+    let all = partitions(client, topic).await?;
+    let count = all.len();
+    let Some(found) = all.into_iter().find(|p| p.partition == one) else {
+        let why = format!("the topic has {count} partitions");
+        return Err(CliError::new(format!("partition {topic}/{one}"), why, ErrorCode::UnknownPartition)
+            .exit(Exit::NotFound));
+    };
+    if args.until_end {
+        Source::until_end(client, vec![found], start).await
+    } else {
+        Source::one(client, topic, one, start)
     }
 }
 
@@ -287,7 +296,6 @@ mod tests {
     use tidemill_client::{ConsumedRecord, TopicPartition};
 
     use super::*;
-    use crate::error::Exit;
 
     #[derive(Parser)]
     struct Line {

@@ -58,7 +58,7 @@ pub(crate) struct ProduceArgs {
     /// Records per second; 0 = as fast as possible.
     #[arg(long, default_value_t = 0, value_name = "N")]
     rate: u64,
-    /// Print partition and offset of each record, in the order of the input, separated by a tab.
+    /// Print partition and offset of each record, separated by a space, in the order of the input.
     #[arg(long)]
     print_offsets: bool,
 }
@@ -141,7 +141,7 @@ async fn produce(
         ));
     }
     let why = if matches!(why, Stop::End) && stop.is_cancelled() { Stop::Interrupted } else { why };
-    verdict::verdict(&args.topic, why, pump.lines, counts, pump.first.take())
+    verdict::verdict(&args.topic, &why, pump.lines, counts, pump.first.as_ref())
 }
 
 #[cfg(test)]

@@ -208,9 +208,9 @@ impl<'a> Pump<'a> {
         match done {
             Ok(meta) if self.print => {
                 let line = match meta.offset {
-                    Some(offset) => format!("{}\t{offset}\n", meta.partition),
+                    Some(offset) => format!("{} {offset}\n", meta.partition),
                     // Written, and the broker no longer knows where.
-                    None => format!("{}\t-\n", meta.partition),
+                    None => format!("{} -\n", meta.partition),
                 };
                 self.out.extend_from_slice(line.as_bytes());
                 if self.out.len() >= OUT_BYTES {

@@ -40,13 +40,13 @@ impl Counts {
 /// The error, or success.
 pub(super) fn verdict(
     topic: &str,
-    stop: Stop,
+    stop: &Stop,
     lines: u64,
     counts: Counts,
-    first: Option<DeliveryError>,
+    first: Option<&DeliveryError>,
 ) -> Result<(), CliError> {
     let Counts { acked, not_written, unknown, .. } = counts;
-    let mut code = match (&first, unknown) {
+    let mut code = match (first, unknown) {
         (_, 1..) => ErrorCode::OutcomeUnknown,
         (Some(e), 0) => {
             e.code.filter(|_| e.kind == NotDelivered::NotWritten).unwrap_or(ErrorCode::NotWritten)
@@ -58,10 +58,10 @@ pub(super) fn verdict(
         Stop::End => String::new(),
         Stop::Failed => format!("stopped after line {lines}; "),
         Stop::Interrupted => format!("interrupted after line {lines}; "),
-        Stop::Input(ref e) => format!("the input failed after line {lines}: {e}; "),
-        Stop::Line { line, why: ref reason, code: of_line } => {
+        Stop::Input(e) => format!("the input failed after line {lines}: {e}; "),
+        Stop::Line { line, why: reason, code: of_line } => {
             if unknown == 0 {
-                code = of_line;
+                code = *of_line;
             }
             format!("line {line}: {reason}; ")
         }
@@ -69,15 +69,15 @@ pub(super) fn verdict(
     why.push_str(&format!(
         "{acked} records acknowledged, {not_written} not written, {unknown} of unknown outcome"
     ));
-    if let Some(e) = &first {
+    if let Some(e) = first {
         why.push_str(&format!("; first failure: {e}"));
     }
-    let mut error = CliError::new(format!("produce to {topic}"), why, code).help(help(&stop, unknown));
+    let mut error = CliError::new(format!("produce to {topic}"), why, code).help(help(stop, unknown));
     if unknown == 0 {
         // Every record's fate is known: it failed, whatever the code's class says.
         error = error.exit(Exit::Failed);
     }
-    if stop == Stop::Interrupted {
+    if *stop == Stop::Interrupted {
         error = error.exit(Exit::Interrupted);
     }
     Err(error)
@@ -113,19 +113,19 @@ mod tests {
 
     #[test]
     fn success_only_when_all_are_acknowledged() {
-        assert!(verdict("t", Stop::End, 3, counts(3, 0, 0), None).is_ok());
+        assert!(verdict("t", &Stop::End, 3, counts(3, 0, 0), None).is_ok());
         for (not_written, unknown) in [(1, 0), (0, 1)] {
-            assert!(verdict("t", Stop::End, 3, counts(2, not_written, unknown), None).is_err());
+            assert!(verdict("t", &Stop::End, 3, counts(2, not_written, unknown), None).is_err());
         }
         for stop in [Stop::Interrupted, Stop::Failed, Stop::Input("x".into())] {
-            assert!(verdict("t", stop, 3, counts(3, 0, 0), None).is_err());
+            assert!(verdict("t", &stop, 3, counts(3, 0, 0), None).is_err());
         }
     }
 
     #[test]
     fn unknown_outcomes_have_their_own_exit_code() {
         let e = failure(NotDelivered::Unknown, None);
-        let e = verdict("t", Stop::Failed, 9, counts(5, 3, 1), e).unwrap_err();
+        let e = verdict("t", &Stop::Failed, 9, counts(5, 3, 1), e.as_ref()).unwrap_err();
         assert_eq!(e.exit, Exit::TimedOut);
         assert_eq!(
             e.to_string().lines().next().unwrap(),
@@ -137,17 +137,17 @@ mod tests {
     #[test]
     fn known_outcomes_are_plain_failures() {
         let e = failure(NotDelivered::NotWritten, Some(ErrorCode::DiskFull));
-        let e = verdict("t", Stop::Failed, 9, counts(5, 4, 0), e).unwrap_err();
+        let e = verdict("t", &Stop::Failed, 9, counts(5, 4, 0), e.as_ref()).unwrap_err();
         assert_eq!((e.exit, e.code.as_str()), (Exit::Failed, "DISK_FULL"));
         let line = Stop::Line { line: 7, why: "bad".into(), code: ErrorCode::InvalidArgument };
-        let e = verdict("t", line, 6, counts(6, 0, 0), None).unwrap_err();
+        let e = verdict("t", &line, 6, counts(6, 0, 0), None).unwrap_err();
         assert_eq!((e.exit, e.code.as_str()), (Exit::Failed, "INVALID_ARGUMENT"));
         assert!(e.why.starts_with("line 7: bad; 6 records acknowledged"));
     }
 
     #[test]
     fn a_signal_wins_over_the_rest() {
-        let e = verdict("t", Stop::Interrupted, 6, counts(4, 1, 1), None).unwrap_err();
+        let e = verdict("t", &Stop::Interrupted, 6, counts(4, 1, 1), None).unwrap_err();
         assert_eq!(e.exit, Exit::Interrupted);
     }
 
