@@ -28,7 +28,7 @@ use crate::{
 /// Bytes of entries in one message; one larger entry goes alone.
 const BATCH_BYTES: usize = 1 << 20;
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
-const LAST_BACKOFF: Duration = Duration::from_secs(1);
+const LAST_BACKOFF: Duration = Duration::from_millis(100);
 
 /// What an ack on the stream answers (R10).
 #[derive(Clone, Copy, Debug)]
