@@ -68,6 +68,7 @@ fn exit_of(code: ErrorCode) -> Exit {
     match code {
         ErrorCode::OutcomeUnknown => Exit::TimedOut,
         ErrorCode::UnknownConfigKey => Exit::Usage,
+        ErrorCode::UnknownPartition => Exit::NotFound,
         _ => match code.class() {
             StatusClass::NotFound => Exit::NotFound,
             StatusClass::AlreadyExists | StatusClass::FailedPrecondition | StatusClass::Aborted => {

@@ -10,7 +10,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tidemill_client::{Client, ClientConfig, ConsumerConfig, Event, NotDelivered, ProducerConfig, SendRecord, Start};
+use tidemill_client::{
+    Client, ClientConfig, ConsumerConfig, Event, NotDelivered, ProducerConfig, SendRecord, Start,
+};
 use tokio::{sync::watch, task::JoinHandle};
 
 /// What became of the records of one partition.
@@ -109,7 +111,10 @@ impl Load {
         let end = Instant::now() + limit;
         while self.acked() < want {
             if Instant::now() >= end {
-                bail!("only {} of {more} more records were acknowledged in {limit:?}", more - (want - self.acked()));
+                bail!(
+                    "only {} of {more} more records were acknowledged in {limit:?}",
+                    more - (want - self.acked())
+                );
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -156,7 +161,9 @@ pub async fn read_all(client: &Client, topic: &str, limit: Duration) -> Result<V
         for event in consumer.poll(Duration::from_secs(1)).await? {
             match event {
                 Event::Batch(b) => out[b.source.partition as usize].extend(
-                    b.records.into_iter().map(|r| (r.offset, r.value.map(|v| v.to_vec()).unwrap_or_default())),
+                    b.records
+                        .into_iter()
+                        .map(|r| (r.offset, r.value.map(|v| v.to_vec()).unwrap_or_default())),
                 ),
                 other => bail!("unexpected event: {other:?}"),
             }
@@ -176,8 +183,14 @@ pub fn check(sent: &[Sent], read: &[Vec<(i64, Vec<u8>)>]) -> Result<()> {
         for (i, (offset, value)) in read.iter().enumerate() {
             ensure!(*offset == i64::try_from(i)?, "partition {p}: offset {offset} at place {i}");
             let number: u64 = std::str::from_utf8(value)?.trim().parse()?;
-            ensure!(seen.insert(number, *offset).is_none(), "partition {p}: record {number} is there twice, at {offset}");
-            ensure!(last.is_none_or(|l| l < number), "partition {p}: record {number} at {offset} stands behind {last:?}");
+            ensure!(
+                seen.insert(number, *offset).is_none(),
+                "partition {p}: record {number} is there twice, at {offset}"
+            );
+            ensure!(
+                last.is_none_or(|l| l < number),
+                "partition {p}: record {number} at {offset} stands behind {last:?}"
+            );
             ensure!(
                 !sent.not_written.contains(&number),
                 "partition {p}: record {number} at {offset} was reported as not written"
@@ -202,7 +215,11 @@ mod tests {
     use super::*;
 
     fn sent(acked: &[(u64, i64)], unknown: &[u64]) -> Vec<Sent> {
-        vec![Sent { acked: acked.iter().map(|(n, o)| (*n, Some(*o))).collect(), unknown: unknown.to_vec(), ..Sent::default() }]
+        vec![Sent {
+            acked: acked.iter().map(|(n, o)| (*n, Some(*o))).collect(),
+            unknown: unknown.to_vec(),
+            ..Sent::default()
+        }]
     }
 
     fn read(numbers: &[u64]) -> Vec<Vec<(i64, Vec<u8>)>> {

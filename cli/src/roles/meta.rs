@@ -18,6 +18,13 @@ impl Role for Meta {
         ("listen", "Address of the gRPC server"),
         ("advertise", "host:port under which others reach it"),
         ("name", "Name for people, such as meta-0"),
+        ("session-ttl-ms", "A session that is not renewed for so long ends"),
+        ("raft-heartbeat-ms", "The leader's heartbeat"),
+        ("raft-election-min-ms", "Shortest election time-out"),
+        ("raft-election-max-ms", "Longest election time-out"),
+        ("tick-ms", "Time between ticks of the quorum's clock"),
+        ("snapshot-every", "Log entries between snapshots"),
+        ("rebalance-after-ms", "A returning broker gets its share back after"),
     ];
 
     async fn start(config: MetaConfig, sup: &Supervisor, metrics: &Metrics) -> Result<MetaHandle, CliError> {

@@ -160,3 +160,23 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .build()
         .map_err(|e| CliError::new("runtime", e.to_string(), ErrorCode::Internal))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every_key_is_a_flag<R: Role>() {
+        let shown = Layers::new(&R::Config::default()).unwrap().print();
+        let keys: Vec<&str> = shown.lines().filter_map(|l| l.split_once(": ").map(|(k, _)| k)).collect();
+        let mut flags: Vec<&str> = R::KEYS.iter().map(|(k, _)| *k).collect();
+        flags.sort_unstable();
+        assert_eq!(keys, flags, "{}", R::NAME);
+    }
+
+    #[test]
+    fn every_configuration_key_is_a_flag() {
+        every_key_is_a_flag::<meta::Meta>();
+        every_key_is_a_flag::<bookie::Bookie>();
+        every_key_is_a_flag::<broker::Broker>();
+    }
+}

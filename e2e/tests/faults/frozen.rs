@@ -13,10 +13,12 @@ async fn a_frozen_broker_wakes_up_as_nobody() -> Result<()> {
     let scene = Scene::start(Options { brokers: 2, ..Options::default() }, 4).await?;
     let frozen = scene.cluster.port("broker-1")?;
     let before = scene.client.admin().describe([TOPIC]).await?;
-    let mine: Vec<u32> = before.topics[0].partitions.iter().filter(|p| p.owner_name == "broker-1").map(|p| p.index).collect();
+    let mine: Vec<u32> =
+        before.topics[0].partitions.iter().filter(|p| p.owner_name == "broker-1").map(|p| p.index).collect();
     ensure!(!mine.is_empty(), "broker-1 owns nothing");
     // A connection from before, so that its requests stand in the frozen process's socket.
-    let channel = tonic::transport::Endpoint::from_shared(format!("http://127.0.0.1:{frozen}"))?.connect().await?;
+    let channel =
+        tonic::transport::Endpoint::from_shared(format!("http://127.0.0.1:{frozen}"))?.connect().await?;
     let mut old = v1::consumer_client::ConsumerClient::new(channel.clone());
     let mut producer = v1::producer_client::ProducerClient::new(channel);
     scene.cluster.freeze("broker-1")?;
