@@ -76,7 +76,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "e2e",
         about: "clusters of real processes, with kills, frozen members, full disks",
         command: Command::Cargo {
-            args: &["test", "--workspace", "--test", "faults"],
+            args: &["test", "--workspace", "--test", "checker", "--test", "faults", "--test", "usage"],
             harness: &["--test-threads=2"],
         },
         quick: None,
