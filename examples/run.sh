@@ -18,8 +18,11 @@ fail() {
 [[ $language == python || $language == go ]] || fail "which examples: examples/run.sh python|go"
 [[ -x $tidemill ]] || fail "$tidemill is not there: run cargo build --workspace first, or set TIDEMILL_BIN"
 # The Go stubs are made by the protoc that grpcio-tools brings along, so both need the environment.
-[[ -x $python ]] || fail "$python is not there: .ci/run makes it, or:
-  python3 -m venv $target/venv && $target/venv/bin/pip install -r examples/python/requirements.txt"
+if [[ ! -x $python ]]; then
+    command -v python3 >/dev/null || fail "Python 3 is not installed"
+    python3 -m venv "$target/venv"
+    "$target/venv/bin/pip" install --quiet --disable-pip-version-check -r examples/python/requirements.txt
+fi
 [[ $language != go ]] || command -v go >/dev/null || fail "Go is not installed (examples/go/go.mod says which version)"
 
 dir=$(mktemp -d)
