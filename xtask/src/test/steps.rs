@@ -97,3 +97,26 @@ pub(super) const STEPS: &[Step] = &[
         counts: Counts::One,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_test_with_clusters_is_chosen_by_its_step() {
+        let step = STEPS.iter().find(|step| step.name == "e2e").unwrap();
+        let Command::Cargo { args, .. } = step.command else { panic!("not a step of cargo") };
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/tests");
+        let mut found = 0;
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(args.contains(&name), "e2e/tests has `{name}`, the step has not");
+            found += 1;
+        }
+        assert!(found > 0);
+    }
+}
