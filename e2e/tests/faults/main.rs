@@ -43,7 +43,10 @@ impl Scene {
         check(&sent, &read_all(&self.client, TOPIC, LIMIT).await?)?;
         let gap = sent.iter().map(|s| s.longest_gap).max().unwrap_or_default();
         let acked: usize = sent.iter().map(|s| s.acked.len()).sum();
-        println!("{acked} records acknowledged, longest gap {gap:?}");
+        #[expect(clippy::print_stdout, reason = "shown with --nocapture, and when the test fails")]
+        {
+            println!("{acked} records acknowledged, longest gap {gap:?}");
+        }
         Ok((self.cluster, self.client, sent))
     }
 }

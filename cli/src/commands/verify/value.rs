@@ -14,8 +14,6 @@ use tidemill_client::ConsumedRecord;
 
 use crate::history::{Body, Id};
 
-/// Bytes in front of the filler.
-const HEAD: usize = 16;
 /// Bytes of the checksum.
 const SUM: usize = 8;
 /// Smallest value.
