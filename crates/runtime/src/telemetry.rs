@@ -1,6 +1,6 @@
 //! Logs and metrics.
 
-use std::{io::IsTerminal, sync::Arc};
+use std::{collections::HashMap, io::IsTerminal, sync::Arc};
 
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
@@ -68,20 +68,57 @@ impl Metrics {
         with(sub.sub_registry_with_labels(labels));
     }
 
-    /// OpenMetrics text.
+    /// OpenMetrics text, each family once, in the order in which it was registered first.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut out = String::new();
         if let Err(e) = prometheus_client::encoding::text::encode(&mut out, &self.registry.lock()) {
             tracing::warn!(error = %e, "metrics could not be encoded");
         }
-        out
+        merge_families(&out)
     }
 }
 
+/// Members of one role in one process register the same families, and the encoder writes each with a head of its own.
+/// OpenMetrics wants one head a family and its samples together: a scraper that is strict refuses the page otherwise.
+fn merge_families(text: &str) -> String {
+    // Head and samples of each family.
+    let mut families: Vec<(&str, String, String)> = Vec::new();
+    let mut at = HashMap::new();
+    let mut now = None;
+    let mut fresh = false;
+    for line in text.lines().filter(|l| *l != EOF) {
+        if let Some(head) = line.strip_prefix("# ") {
+            let name = head.split(' ').nth(1).unwrap_or_default();
+            if now.is_none_or(|i: usize| families[i].0 != name) || head.starts_with("HELP ") {
+                fresh = !at.contains_key(name);
+                let i = *at.entry(name).or_insert(families.len());
+                if fresh {
+                    families.push((name, String::new(), String::new()));
+                }
+                now = Some(i);
+            }
+            if fresh && let Some(family) = now.and_then(|i| families.get_mut(i)) {
+                family.1.extend([line, "\n"]);
+            }
+        } else if let Some(family) = now.and_then(|i| families.get_mut(i)) {
+            family.2.extend([line, "\n"]);
+        }
+    }
+    let mut out = String::with_capacity(text.len());
+    for (_, head, samples) in &families {
+        out.extend([head.as_str(), samples.as_str()]);
+    }
+    out.extend([EOF, "\n"]);
+    out
+}
+
+/// The last line of an OpenMetrics page.
+const EOF: &str = "# EOF";
+
 #[cfg(test)]
 mod tests {
-    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::{metrics::counter::Counter, registry::Unit};
 
     use super::*;
 
@@ -94,5 +131,28 @@ mod tests {
         });
         c.inc();
         assert!(m.encode().contains("tidemill_bookie_adds_total{member=\"bookie-0\"} 1"), "{}", m.encode());
+    }
+
+    #[test]
+    fn a_family_of_two_members_has_one_head() {
+        let m = Metrics::new();
+        for member in ["bookie-0", "bookie-1"] {
+            m.register("bookie", &[("member", member)], |r| {
+                r.register("adds", "Adds acknowledged", Counter::<u64>::default());
+                r.register_with_unit("written", "Bytes written", Unit::Bytes, Counter::<u64>::default());
+            });
+        }
+        let want = "# HELP tidemill_bookie_adds Adds acknowledged.\n\
+                    # TYPE tidemill_bookie_adds counter\n\
+                    tidemill_bookie_adds_total{member=\"bookie-0\"} 0\n\
+                    tidemill_bookie_adds_total{member=\"bookie-1\"} 0\n\
+                    # HELP tidemill_bookie_written_bytes Bytes written.\n\
+                    # TYPE tidemill_bookie_written_bytes counter\n\
+                    # UNIT tidemill_bookie_written_bytes bytes\n\
+                    tidemill_bookie_written_bytes_total{member=\"bookie-0\"} 0\n\
+                    tidemill_bookie_written_bytes_total{member=\"bookie-1\"} 0\n\
+                    # EOF\n";
+        assert_eq!(m.encode(), want);
+        assert_eq!(Metrics::new().encode(), "# EOF\n");
     }
 }
