@@ -1,6 +1,6 @@
 //! The history checker: what was sent and acknowledged, what was read, and what must not be.
 //!
-//! It is pure: whoever writes and reads records what it did in a [`History`], and [`check`] names every contradiction.
+//! It is pure: whoever writes and reads records what it did in a [`History`], and [`check()`] names every contradiction.
 //!
 //! | what must hold | violation |
 //! | --- | --- |

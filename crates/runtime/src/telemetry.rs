@@ -127,7 +127,7 @@ mod tests {
         let m = Metrics::new();
         let c = Counter::<u64>::default();
         m.register("bookie", &[("member", "bookie-0")], |r| {
-            r.register("adds", "Adds acknowledged", c.clone())
+            r.register("adds", "Adds acknowledged", c.clone());
         });
         c.inc();
         assert!(m.encode().contains("tidemill_bookie_adds_total{member=\"bookie-0\"} 1"), "{}", m.encode());
