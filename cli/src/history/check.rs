@@ -27,6 +27,10 @@ pub(crate) fn check(history: &History) -> Report {
         for (partition, view) in views {
             rising(*partition, view, live, out);
             gaps(*partition, view, out);
+            if let Some(to) = view.stuck {
+                let fault = Fault::Stuck { to, live };
+                out.push(Violation { partition: *partition, offset: Some(view.end), fault });
+            }
         }
     }
     for (partition, view) in &history.last {
@@ -162,6 +166,9 @@ fn same(partition: u32, live: &View, last: &View, out: &mut Vec<Violation>) {
             (Some(x), y) if y.is_none_or(|y| x.offset < y.offset) => {
                 let offset = x.offset;
                 skip(&mut a, offset);
+                if last.stuck.is_some() && offset >= last.end {
+                    continue;
+                }
                 (offset, Fault::Skipped { by_live: false })
             }
             (_, Some(y)) => {
@@ -208,6 +215,11 @@ fn presence(history: &History, places: &HashMap<Id, (u32, i64)>, out: &mut Vec<V
         let place = places.get(&id).copied();
         match (sent.outcome, place) {
             (Outcome::Acked { partition, offset, .. }, None) => {
+                // Where the last read did not come nothing is known.
+                let view = history.last.get(&partition);
+                if view.is_some_and(|v| v.stuck.is_some() && offset.is_none_or(|o| o >= v.end)) {
+                    continue;
+                }
                 out.push(Violation { partition, offset, fault: Fault::Lost(id) });
             }
             (Outcome::Acked { partition, offset, .. }, Some((at, found))) => {

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     Unordered { behind: i64, live: bool },
     /// Lost or unreadable by the system's own account up to here (exclusive).
     Gap { to: i64 },
+    /// A read came no further although the partition goes on to here (exclusive).
+    Stuck { to: i64, live: bool },
 }
 
 impl Fault {
@@ -58,6 +60,7 @@ impl Fault {
             Self::Skipped { .. } => "skipped",
             Self::Unordered { .. } => "unordered",
             Self::Gap { .. } => "gap",
+            Self::Stuck { .. } => "stuck",
         }
     }
 }
@@ -98,6 +101,14 @@ impl fmt::Display for Fault {
             }
             Self::Unordered { behind, live } => {
                 write!(f, "{} gave it after offset {behind}", reader(*live))
+            }
+            Self::Stuck { to, live } => {
+                write!(
+                    f,
+                    "{} came no further; the partition goes on to {}",
+                    reader(*live),
+                    to.saturating_sub(1)
+                )
             }
             Self::Gap { to } => {
                 write!(f, "offsets up to {} are lost or cannot be read", to.saturating_sub(1))

@@ -16,6 +16,7 @@
 //! | what one read passed over, the other does not find | [`Fault::Skipped`] |
 //! | offsets rise within a read | [`Fault::Unordered`] |
 //! | no offset is lost by the system's own account | [`Fault::Gap`] |
+//! | a read comes to the end | [`Fault::Stuck`] |
 
 mod check;
 mod fault;
@@ -83,6 +84,9 @@ pub(crate) struct View {
     pub(crate) end: i64,
     /// Lost by the system's own account: from, to (exclusive).
     pub(crate) gaps: Vec<(i64, i64)>,
+    /// The read got nothing more although the partition goes on to here (exclusive). What lies behind `end` is then
+    /// not known to be lost.
+    pub(crate) stuck: Option<i64>,
 }
 
 /// All that happened.

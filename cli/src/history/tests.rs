@@ -285,6 +285,19 @@ fn a_gap_of_the_systems_own_account() {
 }
 
 #[test]
+fn a_read_that_came_no_further_claims_no_loss() {
+    let mut h = sound();
+    let last = h.last.get_mut(&1).unwrap();
+    last.seen.truncate(10);
+    (last.end, last.stuck) = (10, Some(30));
+    assert_eq!(faults(&h), [(1, Some(10), Fault::Stuck { to: 30, live: false })]);
+    // Before it, it does.
+    h.last.get_mut(&1).unwrap().seen.remove(4);
+    let names: Vec<_> = check(&h).violations.iter().map(|v| (v.offset, v.fault.name())).collect();
+    assert_eq!(names, [(Some(10), "stuck"), (Some(4), "skipped"), (Some(4), "lost")]);
+}
+
+#[test]
 fn everything_at_once_names_every_place() {
     let mut h = sound();
     both(&mut h, 0, |v| _ = v.seen.remove(4));

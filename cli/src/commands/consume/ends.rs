@@ -27,6 +27,11 @@ impl Ends {
         self.left.keys()
     }
 
+    /// Where a partition ends that has not reached it.
+    pub(super) fn end(&self, partition: &TopicPartition) -> Option<i64> {
+        self.left.get(partition).copied()
+    }
+
     /// The next record of `source` has this offset; true when that is the first time at or behind the end.
     pub(super) fn reached(&mut self, source: &TopicPartition, next: i64) -> bool {
         match self.left.get(source) {

@@ -118,8 +118,8 @@ async fn consume(
     };
     printer.write()?;
     drop(progress);
-    if !global.quiet {
-        let (n, took) = (done.load(Ordering::Relaxed), begin.elapsed());
+    let (n, took) = (done.load(Ordering::Relaxed), begin.elapsed());
+    if !global.quiet && (n > 0 || result.is_ok()) {
         output::note(&format!("{} records in {} ({}/s)", count(n), span(took), count(per_second(n, took))));
     }
     result?;

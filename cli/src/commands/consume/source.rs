@@ -95,6 +95,12 @@ impl Source {
             .map_err(|e| failed(&e))
     }
 
+    /// The partitions that are not at their ends, with these.
+    pub(crate) fn left(&self) -> Vec<(TopicPartition, i64)> {
+        let ends = self.ends.iter();
+        ends.flat_map(|e| e.left().filter_map(|p| Some((p.clone(), e.end(p)?)))).collect()
+    }
+
     /// What comes within `wait`.
     pub(crate) async fn next(&mut self, wait: Duration) -> Result<Step, CliError> {
         let Some(ends) = &mut self.ends else {

@@ -72,7 +72,8 @@ pub(super) fn verdict(
     if let Some(e) = first {
         why.push_str(&format!("; first failure: {e}"));
     }
-    let mut error = CliError::new(format!("produce to {topic}"), why, code).help(help(stop, unknown));
+    let mut error =
+        CliError::new(format!("produce to {topic}"), why, code).help(help(stop, not_written, unknown));
     if unknown == 0 {
         // Every record's fate is known: it failed, whatever the code's class says.
         error = error.exit(Exit::Failed);
@@ -83,17 +84,17 @@ pub(super) fn verdict(
     Err(error)
 }
 
-fn help(stop: &Stop, unknown: u64) -> String {
+fn help(stop: &Stop, not_written: u64, unknown: u64) -> String {
     if unknown > 0 {
         return "records of unknown outcome may be in the topic: sending them again can write them twice; look with \
                 `tidemill consume`"
             .to_owned();
     }
     match stop {
-        Stop::Line { line, .. } => {
+        Stop::Line { line, .. } if not_written == 0 => {
             format!("lines before {line} were written; correct the input and go on from line {line}")
         }
-        Stop::Interrupted => "the rest of the input was not sent".to_owned(),
+        Stop::Interrupted if not_written == 0 => "the rest of the input was not sent".to_owned(),
         _ => "`tidemill cluster status` shows what is missing; send the records that were not written again"
             .to_owned(),
     }
@@ -143,6 +144,10 @@ mod tests {
         let e = verdict("t", &line, 6, counts(6, 0, 0), None).unwrap_err();
         assert_eq!((e.exit, e.code.as_str()), (Exit::Failed, "INVALID_ARGUMENT"));
         assert!(e.why.starts_with("line 7: bad; 6 records acknowledged"));
+        assert!(e.help.unwrap().contains("lines before 7 were written"));
+        // Not all of them were.
+        let e = verdict("t", &line, 6, counts(5, 1, 0), None).unwrap_err();
+        assert!(!e.help.unwrap().contains("lines before"));
     }
 
     #[test]

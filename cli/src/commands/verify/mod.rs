@@ -108,7 +108,7 @@ async fn verify(
     let help = format!("topic {topic} was kept; `tidemill topic delete {topic}` removes it");
     let run = result.map_err(|e| if evidence && e.help.is_none() { e.help(&help) } else { e })?;
     output::print(&if args.json { run.json()? } else { run.text() })?;
-    run.verdict().map_err(|e| e.help(help))
+    run.verdict().map_err(|e| if evidence || args.keep { e.help(help) } else { e })
 }
 
 async fn work(

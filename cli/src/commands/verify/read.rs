@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tidemill_client::{Client, Consumer, ConsumerConfig, ErrorCode, Event, GapKind, Start, TopicPartition};
+use tidemill_client::{Client, Consumer, ConsumerConfig, Event, GapKind, Start, TopicPartition};
 use tokio::sync::watch;
 
 use super::value::{Values, digest};
@@ -58,7 +58,10 @@ pub(super) async fn live(
                 return Ok(views);
             }
             if last.elapsed() > patience {
-                return Err(stuck("the read while writing", patience));
+                for (p, end) in partitions.iter().zip(ends) {
+                    stuck(&mut views, p, end.unwrap_or(0));
+                }
+                return Ok(views);
             }
         }
     }
@@ -96,7 +99,8 @@ pub(super) async fn from_the_start(
         if !events.is_empty() {
             last = Instant::now();
         } else if last.elapsed() > patience {
-            return Err(stuck("the last read", patience));
+            source.left().iter().for_each(|(p, end)| stuck(&mut views, p, *end));
+            return Ok(views);
         }
         for event in events {
             let corrupt = match &event {
@@ -116,9 +120,10 @@ fn empty(partitions: &[TopicPartition]) -> Views {
     partitions.iter().map(|p| (p.partition, View::default())).collect()
 }
 
-fn stuck(what: &str, patience: Duration) -> CliError {
-    let why = format!("nothing came for {} s before the ends of the partitions", patience.as_secs());
-    CliError::new(format!("verify: {what}"), why, ErrorCode::DeadlineExceeded)
+/// Nothing comes any more; notes it of a partition that goes on to `end`.
+fn stuck(views: &mut Views, partition: &TopicPartition, end: i64) {
+    let view = views.entry(partition.partition).or_default();
+    view.stuck = (view.end < end).then_some(end);
 }
 
 /// Notes an event.
