@@ -98,9 +98,10 @@ impl Cluster {
         self.start_role(args, layout, &plan.metas, sup, 0).await?;
         let client = MetaClient::connect(MetaClientConfig::new(plan.meta_addresses()), &sup.child());
         let id = bootstrap::quorum(&client, plan, layout, sup).await?;
+        let old = ready::old_sessions(&client, sup).await?;
         self.start_role(args, layout, &plan.bookies, sup, 1).await?;
         self.start_role(args, layout, &plan.brokers, sup, 2).await?;
-        ready::wait(&client, plan, sup).await?;
+        ready::wait(&client, plan, &old, sup).await?;
         Ok(id)
     }
 

@@ -1,25 +1,49 @@
-//! When a cluster counts as serving: every bookie and broker has a live session and its partitions have owners.
+//! When a cluster counts as serving: every bookie and broker of this run has a live session.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use tidemill_meta_client::MetaClient;
 use tidemill_runtime::Supervisor;
 use tidemill_types::{
-    Member, MemberRole,
+    Member, MemberRole, SessionId,
     meta::{Answer, Query},
 };
 
 use super::{bootstrap::stopped, plan::Plan};
 use crate::error::CliError;
 
-/// Waits for it, and says for what.
-pub(crate) async fn wait(client: &MetaClient, plan: &Plan, sup: &Supervisor) -> Result<(), CliError> {
+/// Sessions that are there before bookies and brokers start: of processes that were killed. They outlive them for
+/// a while and say nothing about this run.
+pub(crate) async fn old_sessions(
+    client: &MetaClient,
+    sup: &Supervisor,
+) -> Result<BTreeSet<SessionId>, CliError> {
+    let members = members(client, sup, |_| None).await?;
+    Ok(members.iter().filter_map(|m| m.session).collect())
+}
+
+/// Waits until every member has a session that is not an old one, and says for whom.
+pub(crate) async fn wait(
+    client: &MetaClient,
+    plan: &Plan,
+    old: &BTreeSet<SessionId>,
+    sup: &Supervisor,
+) -> Result<(), CliError> {
+    members(client, sup, |members| missing(plan, members, old)).await.map(drop)
+}
+
+/// The members as the quorum has them, once nothing is missing.
+async fn members(
+    client: &MetaClient,
+    sup: &Supervisor,
+    missing: impl Fn(&[Member]) -> Option<String>,
+) -> Result<Vec<Member>, CliError> {
     loop {
         match client.read(&Query::Members).await {
-            Ok((Answer::Members(members), _)) => match missing(plan, &members) {
+            Ok((Answer::Members(members), _)) => match missing(&members) {
                 None => {
                     sup.health().has("members");
-                    return Ok(());
+                    return Ok(members);
                 }
                 Some(what) => sup.health().waits_for("members", &what),
             },
@@ -33,11 +57,12 @@ pub(crate) async fn wait(client: &MetaClient, plan: &Plan, sup: &Supervisor) -> 
     }
 }
 
-fn missing(plan: &Plan, members: &[Member]) -> Option<String> {
+fn missing(plan: &Plan, members: &[Member], old: &BTreeSet<SessionId>) -> Option<String> {
     let live = |role, name: &str, port| {
-        members
-            .iter()
-            .any(|m| m.role == role && m.name == name && m.session.is_some() && m.endpoint.port == port)
+        members.iter().any(|m| {
+            let fresh = m.session.is_some_and(|s| !old.contains(&s));
+            m.role == role && m.name == name && fresh && m.endpoint.port == port
+        })
     };
     let names: Vec<&str> = plan
         .bookies
