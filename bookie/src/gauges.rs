@@ -77,7 +77,7 @@ impl Collector for EngineCollector {
 #[expect(clippy::cast_precision_loss, reason = "times of a disk in seconds")]
 fn seconds(h: &Histogram) -> (f64, u64, Vec<(f64, u64)>) {
     let last = h.buckets.len() - 1;
-    let bound = |i: usize| if i == last { f64::MAX } else { Histogram::bound_us(i) as f64 / 1e6 };
+    let bound = |i: usize| if i == last { f64::INFINITY } else { Histogram::bound_us(i) as f64 / 1e6 };
     let buckets = h.buckets.iter().enumerate().map(|(i, &n)| (bound(i), n)).collect();
     (h.sum_us as f64 / 1e6, h.count, buckets)
 }
@@ -92,6 +92,6 @@ mod tests {
         (h.buckets[0], h.buckets[19]) = (2, 1);
         let (sum, count, buckets) = seconds(&h);
         assert!((sum - 2.0).abs() < 1e-9 && count == 3);
-        assert_eq!((buckets[0], buckets[19]), ((16e-6, 2), (f64::MAX, 1)));
+        assert_eq!((buckets[0], buckets[19]), ((16e-6, 2), (f64::INFINITY, 1)));
     }
 }
