@@ -142,8 +142,15 @@ impl BookieConfig {
                     .to_owned(),
             );
         }
-        if self.segment_bytes / 2 < entry as u64 + self.group_bytes as u64 {
-            return refuse("segment-bytes", "at least twice a group and a largest entry".to_owned());
+        let least = (entry as u64 + self.group_bytes as u64).saturating_mul(2);
+        if self.segment_bytes < least {
+            return refuse(
+                "segment-bytes",
+                format!(
+                    "{} is given, allowed: from {least}, twice the sum of group-bytes and max-entry-bytes",
+                    self.segment_bytes
+                ),
+            );
         }
         for (key, value) in [
             ("group-bytes", self.group_bytes as u64),

@@ -133,7 +133,7 @@ pub(crate) struct UpArgs {
     /// With --processes: what to do when a member ends by itself.
     #[arg(long, value_enum, default_value = "always")]
     pub(crate) restart: Restart,
-    /// Extra configuration of all members of a role, such as bookie.segment-bytes=16777216.
+    /// Extra configuration of all members of a role, such as bookie.gc-pass-ms=60000.
     #[arg(long = "set", value_name = "ROLE.KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Setting>,
 }
