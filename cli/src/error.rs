@@ -64,10 +64,16 @@ impl CliError {
     }
 }
 
+/// A role that does not start: what its configuration can mend is wrong usage, a held directory is a conflict.
+pub(crate) fn start_failed(role: &str, why: &str, code: ErrorCode) -> CliError {
+    let exit = if code == ErrorCode::Conflict { Exit::Conflict } else { Exit::Usage };
+    CliError::new(role, why, code).exit(exit)
+}
+
 fn exit_of(code: ErrorCode) -> Exit {
     match code {
         ErrorCode::OutcomeUnknown => Exit::TimedOut,
-        ErrorCode::UnknownConfigKey => Exit::Usage,
+        ErrorCode::UnknownConfigKey | ErrorCode::InvalidTopicName => Exit::Usage,
         ErrorCode::UnknownPartition => Exit::NotFound,
         _ => match code.class() {
             StatusClass::NotFound => Exit::NotFound,

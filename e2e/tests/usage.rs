@@ -104,7 +104,7 @@ fn commands_show_what_is_there_and_refuse_what_is_not() -> Result<()> {
 
     for (args, code, says) in [
         (vec!["topic", "create", "a", "--partitions=2"], 4, "TOPIC_EXISTS"),
-        (vec!["topic", "create", "b/c"], 1, "INVALID_TOPIC_NAME"),
+        (vec!["topic", "create", "b/c"], 2, "INVALID_TOPIC_NAME"),
         (vec!["topic", "create", "b", "--config=colour=red"], 2, "UNKNOWN_CONFIG_KEY"),
         (vec!["topic", "create", "b", "--partitions=0"], 2, "--partitions"),
         (vec!["topic", "alter", "a", "--partitions=1"], 1, "partitions"),
@@ -157,7 +157,7 @@ fn a_second_process_on_one_directory_is_refused() -> Result<()> {
     ensure!(done.code == Some(4) && done.stderr.contains("another process"), "{done:?}");
     let bookie = format!("--data-dirs={}", cluster.data().join("bookie-0").display());
     let done = tidemill(&["bookie", &bookie, "--listen=127.0.0.1:0", "--meta=127.0.0.1:1"], b"", LIMIT)?;
-    ensure!(done.code == Some(2) && done.stderr.contains("in use by another process"), "{done:?}");
+    ensure!(done.code == Some(4) && done.stderr.contains("in use by another process"), "{done:?}");
     let shown = tidemill(&["bookie", "inspect", &bookie.replace("data-dirs", "data-dir")], b"", LIMIT)?;
     ensure!(shown.code == Some(4), "{shown:?}");
     cluster.stop()

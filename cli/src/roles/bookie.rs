@@ -2,10 +2,9 @@
 
 use tidemill_bookie::{BookieConfig, BookieHandle};
 use tidemill_runtime::{Metrics, Supervisor};
-use tidemill_types::ErrorCode;
 
 use super::Role;
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, start_failed};
 
 /// Stores ledgers.
 pub(crate) struct Bookie;
@@ -43,7 +42,9 @@ impl Role for Bookie {
         sup: &Supervisor,
         metrics: &Metrics,
     ) -> Result<BookieHandle, CliError> {
-        tidemill_bookie::start(config, sup, metrics).await.map_err(|e| start_error(&e.to_string(), e.code()))
+        tidemill_bookie::start(config, sup, metrics)
+            .await
+            .map_err(|e| start_failed(Self::NAME, &e.to_string(), e.code()))
     }
 
     async fn stop(handle: BookieHandle) {
@@ -53,9 +54,4 @@ impl Role for Bookie {
     fn describe(handle: &BookieHandle) -> String {
         format!("bookie {} on {}", handle.id(), handle.addr())
     }
-}
-
-/// Refused at start: exit code 2 for what the configuration can mend.
-fn start_error(why: &str, code: ErrorCode) -> CliError {
-    CliError::new("bookie", why, code).exit(Exit::Usage)
 }

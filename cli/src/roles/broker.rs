@@ -4,7 +4,7 @@ use tidemill_broker::{BrokerConfig, BrokerHandle};
 use tidemill_runtime::{Metrics, Supervisor};
 
 use super::Role;
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, start_failed};
 
 /// Serves partitions.
 pub(crate) struct Broker;
@@ -42,7 +42,7 @@ impl Role for Broker {
     ) -> Result<BrokerHandle, CliError> {
         tidemill_broker::start(config, sup, metrics)
             .await
-            .map_err(|e| CliError::new("broker", e.to_string(), e.code()).exit(Exit::Usage))
+            .map_err(|e| start_failed(Self::NAME, &e.to_string(), e.code()))
     }
 
     async fn stop(handle: BrokerHandle) {

@@ -4,7 +4,7 @@ use tidemill_meta::{MetaConfig, MetaHandle};
 use tidemill_runtime::{Metrics, Supervisor};
 
 use super::Role;
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, start_failed};
 
 /// A member of the metadata quorum.
 pub(crate) struct Meta;
@@ -30,7 +30,7 @@ impl Role for Meta {
     async fn start(config: MetaConfig, sup: &Supervisor, metrics: &Metrics) -> Result<MetaHandle, CliError> {
         tidemill_meta::start(config, sup, metrics)
             .await
-            .map_err(|e| CliError::new("meta", e.to_string(), e.code()).exit(Exit::Usage))
+            .map_err(|e| start_failed(Self::NAME, &e.to_string(), e.code()))
     }
 
     async fn stop(handle: MetaHandle) {
