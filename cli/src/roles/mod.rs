@@ -111,7 +111,12 @@ pub(crate) fn run<R: Role>(global: &Global, flags: RoleFlags, matches: &ArgMatch
     }
     let config: R::Config = layers.build().map_err(config_error)?;
     logs::start(global.log_format, logs::level(global, "info"))?;
-    runtime()?.block_on(serve::<R>(&flags, config))
+    let runtime = runtime()?;
+    let done = runtime.block_on(serve::<R>(&flags, config));
+    // The thread that reads standard input for `--exit-with-parent` waits for ever: a role that did not start must end all
+    // the same, so that its parent sees it and starts it again.
+    runtime.shutdown_background();
+    done
 }
 
 async fn serve<R: Role>(args: &RoleFlags, config: R::Config) -> Result<(), CliError> {
