@@ -1,0 +1,1 @@
+//! Custom resources of Tidemill (Cluster, Topic, ConsumerGroup) and the pure plan of topics and groups.

@@ -1,0 +1,1 @@
+//! The Kubernetes operator of Tidemill: reconciles Cluster, Topic and ConsumerGroup.

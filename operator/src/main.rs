@@ -1,0 +1,3 @@
+//! `tidemill-operator`.
+
+fn main() {}
