@@ -5,8 +5,8 @@ use std::{future::Future, net::SocketAddr};
 use tidemill_proto::{
     DESCRIPTORS,
     v1::{
-        admin_server::AdminServer, consumer_server::ConsumerServer, metadata_server::MetadataServer,
-        producer_server::ProducerServer,
+        admin_server::AdminServer, consumer_server::ConsumerServer, control_server::ControlServer,
+        metadata_server::MetadataServer, producer_server::ProducerServer,
     },
 };
 use tidemill_runtime::defaults;
@@ -26,7 +26,8 @@ use crate::{
     error::BrokerError,
     limits,
     service::{
-        admin::AdminService, consumer::ConsumerService, metadata::MetadataService, producer::ProducerService,
+        admin::AdminService, consumer::ConsumerService, control::ControlService, metadata::MetadataService,
+        producer::ProducerService,
     },
     typed::TypedErrors,
 };
@@ -35,6 +36,7 @@ type Producer = ProducerServer<ProducerService>;
 type Consumer = ConsumerServer<ConsumerService>;
 type Metadata = MetadataServer<MetadataService>;
 type Admin = AdminServer<AdminService>;
+type Control = ControlServer<ControlService>;
 
 /// Switches gRPC health of all services at once.
 #[derive(Clone, Debug)]
@@ -44,7 +46,7 @@ impl ServingSwitch {
     /// SERVING or NOT_SERVING, for the server as a whole and for each service.
     pub(crate) async fn set(&self, serving: bool) {
         let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-        for name in ["", Producer::NAME, Consumer::NAME, Metadata::NAME, Admin::NAME] {
+        for name in ["", Producer::NAME, Consumer::NAME, Metadata::NAME, Admin::NAME, Control::NAME] {
             self.0.set_service_status(name, status).await;
         }
     }
@@ -82,7 +84,8 @@ pub(crate) async fn build(
         .add_service(
             MetadataServer::new(MetadataService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE),
         )
-        .add_service(AdminServer::new(AdminService(slot)).max_decoding_message_size(limits::MAX_MESSAGE))
+        .add_service(AdminServer::new(AdminService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE))
+        .add_service(ControlServer::new(ControlService(slot)).max_decoding_message_size(limits::MAX_MESSAGE))
         .add_service(health)
         .add_service(reflection)
         .add_service(reflection_alpha);
@@ -109,5 +112,6 @@ fn described() -> tonic_reflection::server::Builder<'static> {
         .with_service_name(Consumer::NAME)
         .with_service_name(Metadata::NAME)
         .with_service_name(Admin::NAME)
+        .with_service_name(Control::NAME)
         .with_service_name("grpc.health.v1.Health")
 }

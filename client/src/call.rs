@@ -3,8 +3,8 @@
 use std::{future::Future, time::Duration};
 
 use tidemill_proto::v1::{
-    admin_client::AdminClient, consumer_client::ConsumerClient, metadata_client::MetadataClient,
-    producer_client::ProducerClient,
+    admin_client::AdminClient, consumer_client::ConsumerClient, control_client::ControlClient,
+    metadata_client::MetadataClient, producer_client::ProducerClient,
 };
 use tokio::time::{Instant, timeout_at};
 use tonic::{Request, Response, Status, transport::Channel};
@@ -35,6 +35,10 @@ impl Call {
 
     pub(crate) fn admin(&self) -> AdminClient<Channel> {
         AdminClient::new(self.channel.clone()).max_decoding_message_size(self.max_answer)
+    }
+
+    pub(crate) fn control(&self) -> ControlClient<Channel> {
+        ControlClient::new(self.channel.clone()).max_decoding_message_size(self.max_answer)
     }
 
     pub(crate) fn consumer(&self) -> ConsumerClient<Channel> {

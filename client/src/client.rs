@@ -7,7 +7,7 @@ use tidemill_types::ErrorCode;
 use tokio::time::Instant;
 
 use crate::{
-    Admin, ClientConfig, ClientError, Consumer, ConsumerConfig, OffsetQuery, OffsetResult, Producer,
+    Admin, ClientConfig, ClientError, Consumer, ConsumerConfig, Control, OffsetQuery, OffsetResult, Producer,
     ProducerConfig, backoff::Backoff, offsets, pool::Pool, topology::Topology,
 };
 
@@ -51,6 +51,12 @@ impl Client {
     #[must_use]
     pub fn admin(&self) -> Admin {
         Admin::new(self.clone())
+    }
+
+    /// Declared wishes: topics, claims, quorum, checks before a restart.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        Control::new(self.clone())
     }
 
     /// A producer; idempotent ones ask the cluster for a producer id first.

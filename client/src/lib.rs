@@ -29,10 +29,12 @@ mod call;
 mod client;
 mod config;
 mod consumer;
+mod control;
 mod error;
 mod offsets;
 mod pool;
 mod producer;
+pub mod quorum;
 #[cfg(test)]
 mod testing;
 mod topology;
@@ -43,6 +45,7 @@ pub use config::ClientConfig;
 pub use consumer::{
     ConsumedBatch, ConsumedRecord, Consumer, ConsumerConfig, Event, Gap, GapKind, Start, TopicPartition,
 };
+pub use control::{Control, OPERATOR_EPOCH, TopicEvents};
 pub use error::{ClientError, OwnerHint};
 pub use offsets::{At, OffsetQuery, OffsetResult};
 pub use producer::{

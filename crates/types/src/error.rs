@@ -139,6 +139,16 @@ codes! {
     Corrupt = "CORRUPT", DataLoss, false;
     /// Copies of records are lost.
     DataLoss = "DATA_LOSS", DataLoss, false;
+    /// Somebody else claims the topic, or it is there and may not be adopted.
+    TopicClaimed = "TOPIC_CLAIMED", FailedPrecondition, false;
+    /// The topic was deleted: it is a tombstone until its data is purged.
+    TopicTombstoned = "TOPIC_TOMBSTONED", FailedPrecondition, false;
+    /// The topic has records, and the deletion asked for none.
+    TopicNotEmpty = "TOPIC_NOT_EMPTY", FailedPrecondition, false;
+    /// Another operator acquired the epoch since.
+    StaleOperatorEpoch = "STALE_OPERATOR_EPOCH", FailedPrecondition, false;
+    /// The cluster's feature level does not allow it yet.
+    FeatureLevelTooLow = "FEATURE_LEVEL_TOO_LOW", FailedPrecondition, false;
     /// The feature exists in the interface but not in this version.
     Unsupported = "UNSUPPORTED", Unimplemented, false;
     /// A bug in Tidemill.
