@@ -84,7 +84,9 @@ pub(crate) async fn build(
         .add_service(
             MetadataServer::new(MetadataService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE),
         )
-        .add_service(AdminServer::new(AdminService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE))
+        .add_service(
+            AdminServer::new(AdminService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE),
+        )
         .add_service(ControlServer::new(ControlService(slot)).max_decoding_message_size(limits::MAX_MESSAGE))
         .add_service(health)
         .add_service(reflection)
