@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Up(UpArgs),
     /// Run a member of the metadata quorum.
     Meta(RoleFlags),
-    /// Run a bookie, or look into a stopped bookie's files.
+    /// Run a bookie, empty one, or look into a stopped bookie's files.
     #[command(args_conflicts_with_subcommands = true)]
     Bookie(BookieArgs),
     /// Run a broker.
@@ -181,6 +181,27 @@ pub(crate) enum BookieCommand {
         /// The data directory of each lane, comma-separated.
         #[arg(long, required = true, value_delimiter = ',')]
         data_dir: Vec<PathBuf>,
+        /// Form of the output.
+        #[arg(long, short, value_enum, default_value = "table")]
+        output: crate::commands::Output,
+    },
+    /// Empty a bookie of a running cluster before it goes: its ledgers move to the others.
+    Drain {
+        /// Its name or uuid.
+        #[arg(value_name = "UUID|NAME")]
+        bookie: String,
+        /// Take the wish back.
+        #[arg(long)]
+        undo: bool,
+        /// Return at once instead of showing the progress until it is empty.
+        #[arg(long, conflicts_with = "undo")]
+        no_wait: bool,
+    },
+    /// Show a bookie of a running cluster and what still needs it.
+    Describe {
+        /// Its name or uuid.
+        #[arg(value_name = "UUID|NAME")]
+        bookie: String,
         /// Form of the output.
         #[arg(long, short, value_enum, default_value = "table")]
         output: crate::commands::Output,

@@ -156,6 +156,99 @@ impl Admin {
             .await
     }
 
+    /// Wishes that a bookie (uuid or name) be emptied, or takes the wish back; answers at once.
+    ///
+    /// # Errors
+    /// `UNKNOWN_BOOKIE`, `WRONG_STATE` (such as too few writable bookies without it), or no answer within the deadline.
+    pub async fn drain_bookie(&self, bookie: &str, undo: bool) -> Result<v1::BookieNeeds, ClientError> {
+        let request = v1::DrainBookieRequest { bookie: bookie.to_owned(), undo };
+        let what = format!("drain bookie {bookie}");
+        let answer = self
+            .client
+            .call_any(&what, |call| {
+                let request = call.request(request.clone());
+                async move { call.admin().drain_bookie(request).await }
+            })
+            .await?;
+        needs(&what, answer.bookie)
+    }
+
+    /// Declares a bookie without a live session gone for good.
+    ///
+    /// # Errors
+    /// `UNKNOWN_BOOKIE`, `WRONG_STATE` (it lives), or no answer within the deadline.
+    pub async fn mark_bookie_lost(&self, uuid: &str) -> Result<v1::BookieNeeds, ClientError> {
+        let request = v1::MarkBookieLostRequest { bookie: uuid.to_owned() };
+        let what = format!("declare bookie {uuid} lost");
+        let answer = self
+            .client
+            .call_any(&what, |call| {
+                let request = call.request(request.clone());
+                async move { call.admin().mark_bookie_lost(request).await }
+            })
+            .await?;
+        needs(&what, answer.bookie)
+    }
+
+    /// Retires a draining or lost bookie for ever, if nothing needs it: true. False: what needs it stands in the answer.
+    ///
+    /// # Errors
+    /// `UNKNOWN_BOOKIE`, `WRONG_STATE` (neither draining nor lost), or no answer within the deadline, which does not mean
+    /// that it is retired.
+    pub async fn retire_bookie(&self, uuid: &str) -> Result<(bool, v1::BookieNeeds), ClientError> {
+        let request = v1::RetireBookieRequest { bookie: uuid.to_owned() };
+        let what = format!("retire bookie {uuid}");
+        let answer = self
+            .client
+            .call_any(&what, |call| {
+                let request = call.request(request.clone());
+                async move { call.admin().retire_bookie(request).await }
+            })
+            .await?;
+        Ok((answer.retired, needs(&what, answer.bookie)?))
+    }
+
+    /// State of a bookie (uuid or name) and what still needs it.
+    ///
+    /// # Errors
+    /// `UNKNOWN_BOOKIE`, or no answer within the deadline.
+    pub async fn describe_bookie(&self, bookie: &str) -> Result<v1::BookieNeeds, ClientError> {
+        let request = v1::DescribeBookieRequest { bookie: bookie.to_owned() };
+        let what = format!("describe bookie {bookie}");
+        let answer = self
+            .client
+            .call_any(&what, |call| {
+                let request = call.request(request.clone());
+                async move { call.admin().describe_bookie(request).await }
+            })
+            .await?;
+        needs(&what, answer.bookie)
+    }
+
+    /// Closes a ledger that recovery cannot decide, at the last provable entry. What cannot be proved is lost for good.
+    ///
+    /// # Errors
+    /// `UNKNOWN_LEDGER`, `INVALID_ARGUMENT` without `accept_loss`, `WRONG_STATE` (a bookie may still come back), or no
+    /// answer within the deadline.
+    pub async fn force_close_ledger(
+        &self,
+        ledger: u64,
+        accept_loss: bool,
+    ) -> Result<v1::Ledger, ClientError> {
+        let request = v1::ForceCloseLedgerRequest { ledger, accept_loss };
+        let what = format!("force-close ledger {ledger}");
+        let answer = self
+            .client
+            .call_any(&what, |call| {
+                let request = call.request(request);
+                async move { call.admin().force_close_ledger(request).await }
+            })
+            .await?;
+        answer
+            .ledger
+            .ok_or_else(|| ClientError::new(ErrorCode::Internal, format!("{what}: the answer has no ledger")))
+    }
+
     fn topic(&self, what: &str, topic: Option<v1::Topic>) -> Result<v1::Topic, ClientError> {
         let topic = topic.ok_or_else(|| {
             ClientError::new(ErrorCode::Internal, format!("{what}: the answer has no topic"))
@@ -163,4 +256,8 @@ impl Admin {
         self.client.inner.topology.learn_topic(&topic);
         Ok(topic)
     }
+}
+
+fn needs(what: &str, bookie: Option<v1::BookieNeeds>) -> Result<v1::BookieNeeds, ClientError> {
+    bookie.ok_or_else(|| ClientError::new(ErrorCode::Internal, format!("{what}: the answer has no bookie")))
 }

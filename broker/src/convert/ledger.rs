@@ -36,6 +36,11 @@ pub(crate) fn to_proto(
         created_ms: r.created_ms,
         version: r.version.0,
         base_offset: base.map_or(-1, |b| b.0),
+        repair: r.repair.as_ref().map(|p| v1::Repair {
+            target: p.target.to_string(),
+            worker: p.worker.to_string(),
+            since_ms: p.since_ms,
+        }),
     }
 }
 

@@ -1,6 +1,8 @@
 //! What each command does.
 
+mod admin;
 mod bench;
+mod bookie_drain;
 mod bookie_inspect;
 mod cluster;
 mod connect;
@@ -55,6 +57,9 @@ pub(crate) enum ClientCommand {
     /// One partition of a topic.
     #[command(subcommand)]
     Partition(ledger::PartitionCommand),
+    /// What cannot be undone: lost and retired bookies, ledgers closed by force.
+    #[command(subcommand)]
+    Admin(admin::AdminCommand),
     /// Measure throughput and latency.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -67,6 +72,12 @@ pub(crate) fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Meta(flags) => roles::run::<roles::meta::Meta>(&cli.global, flags, matches),
         Command::Bookie(args) => match args.command {
             Some(BookieCommand::Inspect { data_dir, output }) => bookie_inspect::run(&data_dir, output),
+            Some(BookieCommand::Drain { bookie, undo, no_wait }) => {
+                bookie_drain::run(&cli.global, &bookie, undo, !no_wait)
+            }
+            Some(BookieCommand::Describe { bookie, output }) => {
+                bookie_drain::describe(&cli.global, &bookie, output)
+            }
             None => roles::run::<roles::bookie::Bookie>(&cli.global, args.role, matches),
         },
         Command::Broker(flags) => roles::run::<roles::broker::Broker>(&cli.global, flags, matches),
@@ -84,6 +95,7 @@ fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
         ClientCommand::Cluster(c) => cluster::run(global, c),
         ClientCommand::Ledger(c) => ledger::run(global, c),
         ClientCommand::Partition(c) => ledger::run_partition(global, c),
+        ClientCommand::Admin(c) => admin::run(global, c),
         ClientCommand::Bench(c) => bench::run(global, c),
     }
 }

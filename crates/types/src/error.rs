@@ -135,6 +135,10 @@ codes! {
     Fenced = "FENCED", FailedPrecondition, false;
     /// No such ledger.
     UnknownLedger = "UNKNOWN_LEDGER", NotFound, false;
+    /// No such bookie.
+    UnknownBookie = "UNKNOWN_BOOKIE", NotFound, false;
+    /// What the request names is in a state from which the wished one is not reached.
+    WrongState = "WRONG_STATE", FailedPrecondition, false;
     /// Stored bytes failed their check.
     Corrupt = "CORRUPT", DataLoss, false;
     /// Copies of records are lost.

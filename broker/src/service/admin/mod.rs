@@ -1,8 +1,10 @@
 //! `Admin`: changing and inspecting a cluster; any broker answers.
 
 mod alter;
+mod bookie;
 mod create;
 mod delete;
+mod force_close;
 mod ledgers;
 mod partition;
 mod status;
@@ -82,6 +84,41 @@ impl Admin for AdminService {
         let core = self.0.get()?;
         let answer = partition::describe(core, request.into_inner(), deadline, may_ask_owner).await?;
         Ok(Response::new(answer))
+    }
+
+    async fn drain_bookie(
+        &self,
+        request: Request<v1::DrainBookieRequest>,
+    ) -> Result<Response<v1::DrainBookieResponse>, Status> {
+        call!(self, request, bookie::drain)
+    }
+
+    async fn mark_bookie_lost(
+        &self,
+        request: Request<v1::MarkBookieLostRequest>,
+    ) -> Result<Response<v1::MarkBookieLostResponse>, Status> {
+        call!(self, request, bookie::mark_lost)
+    }
+
+    async fn retire_bookie(
+        &self,
+        request: Request<v1::RetireBookieRequest>,
+    ) -> Result<Response<v1::RetireBookieResponse>, Status> {
+        call!(self, request, bookie::retire)
+    }
+
+    async fn describe_bookie(
+        &self,
+        request: Request<v1::DescribeBookieRequest>,
+    ) -> Result<Response<v1::DescribeBookieResponse>, Status> {
+        call!(self, request, bookie::describe)
+    }
+
+    async fn force_close_ledger(
+        &self,
+        request: Request<v1::ForceCloseLedgerRequest>,
+    ) -> Result<Response<v1::ForceCloseLedgerResponse>, Status> {
+        call!(self, request, force_close::force_close)
     }
 }
 

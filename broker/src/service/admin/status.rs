@@ -58,6 +58,7 @@ pub(super) async fn status(
         under_replicated: under,
         partitions_without_owner: ownerless,
         quorum_time_ms: info.wall_ms,
+        repair: None,
         quorum: quorum.into_iter().map(|(address, s)| quorum_member(address, s.ok())).collect(),
     })
 }
