@@ -1,1 +1,25 @@
 //! Custom resources of Tidemill (Cluster, Topic, ConsumerGroup) and the pure plan of topics and groups.
+//!
+//! ```text
+//! shared     conditions and the verdict table, cluster references, sizes, durations, parts of pod templates
+//! cluster    kind Cluster
+//! generate   the definitions as an API server wants them: crds/*.yaml is written from here
+//! ```
+//!
+//! Nothing here does I/O. The schema, its defaults and its CEL rules are derived from the types; what a derive cannot say is
+//! added by [`generate`].
+
+pub mod cluster;
+pub mod generate;
+mod shared;
+
+pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use shared::{
+    ClusterRef, Condition, ConditionChange, Duration, LocalRef, Outcome, ParseError, PodTemplate, Quantity,
+    Resources, Toleration, Verdict, apply_conditions, find, is_true,
+};
+
+/// API group of all kinds.
+pub const GROUP: &str = "tidemill.dev";
+/// Served and stored version of all kinds.
+pub const VERSION: &str = "v1alpha1";
