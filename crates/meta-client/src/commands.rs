@@ -1,8 +1,8 @@
 //! One function per command that brokers and bookies send, with the reply that belongs to it.
 
 use tidemill_types::{
-    BookieState, LedgerId, LedgerRecord, MemberId, PartitionId, PartitionRecord, TopicConfig, TopicId,
-    TopicName, TopicRecord, Version,
+    BookieState, GroupConfig, GroupName, GroupRecord, LedgerId, LedgerRecord, MemberId, PartitionId,
+    PartitionRecord, TopicConfig, TopicId, TopicName, TopicRecord, Version,
     meta::{
         AcquireItem, Answer, CloseLedger, Command, CreateLedger, EnsembleChange, PartitionView, Query,
         Rejection, Release, Reply, Roll, TakeOver,
@@ -79,6 +79,12 @@ commands! {
     /// Removes the record of a ledger that stands in no chain.
     remove_ledger(ledger: LedgerId, version: Version) -> () =
         Command::RemoveLedger { ledger, version }, Reply::Done => ();
+    /// Creates or changes the configuration of a consumer group.
+    configure_group(name: GroupName, version: Option<Version>, config: GroupConfig) -> GroupRecord =
+        Command::ConfigureGroup { name, version, config }, Reply::Group(g) => g;
+    /// Forgets the configuration of a consumer group.
+    remove_group(name: GroupName, version: Option<Version>) -> () =
+        Command::RemoveGroup { name, version }, Reply::Done => ();
     /// Changes a bookie's state, or announces its restart.
     set_member_state(member: MemberId, state: BookieState, restarting: bool) -> () =
         Command::SetMemberState { member, state, restarting }, Reply::Done => ();

@@ -4,6 +4,10 @@
 pub const MAX_PARTITIONS: u32 = 100_000;
 /// Partitions of all topics.
 pub const MAX_PARTITIONS_IN_ALL: usize = 1_000_000;
+/// Consumer groups with a configuration.
+pub const MAX_GROUPS: usize = 100_000;
+/// Partitions in the static assignment of a group.
+pub const MAX_STATIC_ELEMENTS: usize = 10_000;
 /// Topics.
 pub const MAX_TOPICS: usize = 100_000;
 /// Members, retired ones included.

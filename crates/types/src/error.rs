@@ -99,6 +99,20 @@ codes! {
     OffsetOutOfRange = "OFFSET_OUT_OF_RANGE", OutOfRange, false;
     /// The records were trimmed; the details give the log start.
     Trimmed = "TRIMMED", OutOfRange, false;
+    /// No member, no committed offset and no configuration of this group.
+    UnknownGroup = "UNKNOWN_GROUP", NotFound, false;
+    /// The group name breaks the naming rule.
+    InvalidGroupName = "INVALID_GROUP_NAME", InvalidArgument, false;
+    /// The member is not in the group.
+    UnknownMember = "UNKNOWN_MEMBER", FailedPrecondition, false;
+    /// The member's epoch is not current, or the partition was assigned later than that.
+    FencedMember = "FENCED_MEMBER", FailedPrecondition, false;
+    /// Another live process uses the member id.
+    MemberInUse = "MEMBER_IN_USE", AlreadyExists, false;
+    /// Another live member uses the instance id.
+    InstanceInUse = "INSTANCE_IN_USE", AlreadyExists, true;
+    /// The operation needs a group without members.
+    GroupNotEmpty = "GROUP_NOT_EMPTY", FailedPrecondition, false;
     /// Nothing of the request was written.
     NotWritten = "NOT_WRITTEN", Unavailable, true;
     /// The request may or may not have been written.

@@ -5,6 +5,7 @@
 
 pub mod entry;
 pub mod error;
+pub mod group;
 pub mod ids;
 pub mod ledger;
 pub mod member;
@@ -15,6 +16,9 @@ pub mod topic;
 
 pub use entry::{Entry, EntryError, EntryHeader};
 pub use error::{ErrorCode, StatusClass};
+pub use group::{
+    Assignor, GroupConfig, GroupMode, GroupName, GroupRecord, OFFSETS_TOPIC, StartAt, StaticAssignment,
+};
 pub use ids::{
     BookieId, ClusterId, EntryId, Epoch, FragmentSeq, Incarnation, LedgerId, MemberId, Offset, PartitionId,
     RequestId, Revision, SessionId, TopicId, Version,

@@ -158,6 +158,10 @@ fn matters_to_the_plan(change: &Change) -> bool {
     match change {
         Change::Topic(_) | Change::TopicRemoved(_) | Change::MemberRemoved(_) => true,
         Change::Member(m) => m.role == MemberRole::Broker,
-        Change::Partition(_) | Change::PartitionRemoved(_) | Change::Time(_) => false,
+        Change::Partition(_)
+        | Change::PartitionRemoved(_)
+        | Change::Time(_)
+        | Change::Group(_)
+        | Change::GroupRemoved(_) => false,
     }
 }

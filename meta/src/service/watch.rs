@@ -175,6 +175,9 @@ fn pieces(
     // Sizes by estimate: a piece may be somewhat larger than 1 MiB, never by more than one record.
     add!(topics, state.topics(), |t: &tidemill_types::TopicRecord| 64 + t.name.as_str().len());
     if !topics_only {
+        add!(groups, state.groups(), |g: &tidemill_types::GroupRecord| 64
+            + g.name.as_str().len()
+            + g.config.static_assignment.iter().map(|s| 64 + s.partitions.len() * 2).sum::<usize>());
         add!(members, state.members(), |m: &tidemill_types::Member| 256 + m.lanes.len() * 32);
         add!(partitions, state.partitions(), |p: &tidemill_types::PartitionRecord| 96 + p.chain.len() * 16);
     }

@@ -43,7 +43,8 @@ impl Layer {
     pub(super) fn of(package: &str) -> Option<Self> {
         Some(match package {
             "tidemill-types" => Self::Words,
-            "tidemill-runtime" | "tidemill-proto" | "tidemill-record" | "tidemill-placement" => Self::Base,
+            "tidemill-runtime" | "tidemill-proto" | "tidemill-record" | "tidemill-placement"
+            | "tidemill-group" => Self::Base,
             "tidemill-storage" | "tidemill-metadata" | "tidemill-crd" => Self::Engines,
             "tidemill-ledger" | "tidemill-offload" | "tidemill-meta-client" => Self::Clients,
             "tidemill-partition-log" => Self::PartitionLog,

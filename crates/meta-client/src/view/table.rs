@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use tidemill_types::{
-    ClusterId, Member, MemberId, MemberRole, PartitionId, PartitionRecord, Revision, TopicId, TopicName,
-    TopicRecord,
+    ClusterId, GroupName, GroupRecord, Member, MemberId, MemberRole, PartitionId, PartitionRecord, Revision,
+    TopicId, TopicName, TopicRecord,
     meta::{Change, MetaView, Watched},
 };
 
@@ -18,6 +18,7 @@ pub struct MetaTable {
     topics: BTreeMap<TopicId, Arc<TopicRecord>>,
     names: BTreeMap<TopicName, TopicId>,
     partitions: BTreeMap<PartitionId, Arc<PartitionRecord>>,
+    groups: BTreeMap<GroupName, Arc<GroupRecord>>,
 }
 
 impl MetaTable {
@@ -90,6 +91,17 @@ impl MetaTable {
         self.partitions.values()
     }
 
+    /// The configuration of a consumer group.
+    #[must_use]
+    pub fn group(&self, name: &GroupName) -> Option<&Arc<GroupRecord>> {
+        self.groups.get(name)
+    }
+
+    /// All configured consumer groups in order of name.
+    pub fn groups(&self) -> impl Iterator<Item = &Arc<GroupRecord>> {
+        self.groups.values()
+    }
+
     /// Builds a table from the pieces of a view.
     pub(super) fn from_view(pieces: Vec<MetaView>) -> Self {
         let mut t = Self::default();
@@ -105,6 +117,9 @@ impl MetaTable {
             }
             for p in piece.partitions {
                 t.partitions.insert(p.id, Arc::new(p));
+            }
+            for g in piece.groups {
+                t.groups.insert(g.name.clone(), Arc::new(g));
             }
         }
         t
@@ -133,6 +148,12 @@ impl MetaTable {
                     self.members.remove(id);
                 }
                 Change::Time(ms) => self.wall_ms = self.wall_ms.max(*ms),
+                Change::Group(g) => {
+                    self.groups.insert(g.name.clone(), Arc::new(g.clone()));
+                }
+                Change::GroupRemoved(name) => {
+                    self.groups.remove(name);
+                }
             }
         }
         true

@@ -5,6 +5,7 @@ mod cluster;
 mod create_ledger;
 mod ensemble;
 mod fragments;
+mod group;
 mod ledger_close;
 mod link;
 mod log_start;

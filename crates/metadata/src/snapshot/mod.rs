@@ -6,7 +6,7 @@
 //! | piece, any number | payload length, 1..=1 MiB (4), CRC-32C of the payload (4), payload |
 //! | end | zero (4), CRC-32C of the CRCs of the header and all pieces in order (4) |
 //!
-//! The payloads together are six sections: tag (1), count (8), and per record its length (4) and its bytes (postcard).
+//! The payloads together are seven sections (six in version 1, which is read too): tag (1), count (8), and per record its length (4) and its bytes (postcard).
 
 mod read;
 mod write;
@@ -19,7 +19,9 @@ use tidemill_types::Revision;
 use crate::State;
 
 /// Version of the snapshot's bytes.
-pub const SNAPSHOT_VERSION: u16 = 1;
+pub const SNAPSHOT_VERSION: u16 = 2;
+/// Oldest version that is read: it has no section of groups.
+const OLDEST_VERSION: u16 = 1;
 /// Largest payload of a piece, bytes.
 pub const SNAPSHOT_PIECE_LEN: usize = 1 << 20;
 const MAGIC: &[u8; 8] = b"TMMDSNAP";
@@ -33,6 +35,7 @@ const SESSIONS: u8 = 3;
 const TOPICS: u8 = 4;
 const PARTITIONS: u8 = 5;
 const LEDGERS: u8 = 6;
+const GROUPS: u8 = 7;
 
 /// The state as of one revision. Shares its memory with the state that it was taken from.
 #[derive(Clone, Debug)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use tidemill_types::entry::crc32c;
-use tidemill_types::{LedgerRecord, Member, PartitionRecord, SessionId, TopicRecord};
+use tidemill_types::{GroupRecord, LedgerRecord, Member, PartitionRecord, SessionId, TopicRecord};
 
 use super::{
-    COUNTERS, HEADER_LEN, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, PARTITIONS, SESSIONS, SNAPSHOT_PIECE_LEN,
-    SNAPSHOT_VERSION, TOPICS,
+    COUNTERS, GROUPS, HEADER_LEN, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, OLDEST_VERSION, PARTITIONS,
+    SESSIONS, SNAPSHOT_PIECE_LEN, SNAPSHOT_VERSION, TOPICS,
 };
 use crate::State;
 use crate::cow::CowMap;
@@ -48,6 +48,7 @@ pub enum SnapshotError {
 
 struct Payload<R> {
     from: R,
+    version: u16,
     piece: Vec<u8>,
     at: usize,
     crcs: Vec<u8>,
@@ -76,10 +77,13 @@ impl<R: Read> Payload<R> {
             return Err(SnapshotError::Damaged("its header"));
         }
         let (version, feature_level) = (u16::from_le_bytes([h[8], h[9]]), u32_at(&h, 12));
-        if version != SNAPSHOT_VERSION || feature_level > FEATURE_LEVEL || h[10..12] != [0, 0] {
+        if !(OLDEST_VERSION..=SNAPSHOT_VERSION).contains(&version)
+            || feature_level > FEATURE_LEVEL
+            || h[10..12] != [0, 0]
+        {
             return Err(SnapshotError::Version { version, feature_level });
         }
-        Ok(Self { from, piece: Vec::new(), at: 0, crcs: h[16..].to_vec(), ended: false })
+        Ok(Self { from, version, piece: Vec::new(), at: 0, crcs: h[16..].to_vec(), ended: false })
     }
 
     /// The next piece; `false` at the end, whose checksum then matched.
@@ -196,6 +200,9 @@ impl State {
         state.topics = p.map(TOPICS, |t: TopicRecord| (t.id, Arc::new(t)))?;
         state.partitions = p.map(PARTITIONS, |r: PartitionRecord| (r.id, Arc::new(r)))?;
         let ledgers = p.map(LEDGERS, |l: LedgerRecord| (l.id, Arc::new(l)))?;
+        if p.version > OLDEST_VERSION {
+            state.groups = p.map(GROUPS, |g: GroupRecord| (g.name.clone(), Arc::new(g)))?;
+        }
         p.close()?;
         for (_, t) in state.topics.iter() {
             state.names.insert(t.name.clone(), t.id);

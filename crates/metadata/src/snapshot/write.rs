@@ -4,11 +4,11 @@ use std::ops::Bound;
 
 use serde::Serialize;
 use tidemill_types::entry::crc32c;
-use tidemill_types::{LedgerId, MemberId, PartitionId, SessionId, TopicId};
+use tidemill_types::{GroupName, LedgerId, MemberId, PartitionId, SessionId, TopicId};
 
 use super::{
-    COUNTERS, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, PARTITIONS, SESSIONS, SNAPSHOT_VERSION, SnapshotError,
-    TOPICS,
+    COUNTERS, GROUPS, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, PARTITIONS, SESSIONS, SNAPSHOT_VERSION,
+    SnapshotError, TOPICS,
 };
 use crate::State;
 use crate::cow::CowMap;
@@ -23,6 +23,7 @@ enum At {
     Topics(Option<TopicId>),
     Partitions(Option<PartitionId>),
     Ledgers(Option<LedgerId>),
+    Groups(Option<GroupName>),
     End,
     Done,
 }
@@ -100,6 +101,10 @@ impl Pieces {
             }
             At::Ledgers(after) => {
                 walk(buffer, full, LEDGERS, &state.ledgers, after, |_, l, b| record(b, l.as_ref()))?
+                    .then_some(At::Groups(None))
+            }
+            At::Groups(after) => {
+                walk(buffer, full, GROUPS, &state.groups, after, |_, g, b| record(b, g.as_ref()))?
                     .then_some(At::End)
             }
         };

@@ -49,7 +49,9 @@ fn sender(command: &Command) -> Sender {
         | Command::Roll(_)
         | Command::Append(_)
         | Command::AdvanceLogStart { .. }
-        | Command::AllocateProducerIds { .. } => Sender::Session,
+        | Command::AllocateProducerIds { .. }
+        | Command::ConfigureGroup { .. }
+        | Command::RemoveGroup { .. } => Sender::Session,
     }
 }
 
@@ -161,6 +163,10 @@ impl State {
             Command::StartRepair(start) => self.start_repair(start),
             Command::FinishRepair(finish) => self.finish_repair(finish),
             Command::MarkChecked { ledger, version } => self.mark_checked(*ledger, *version),
+            Command::ConfigureGroup { name, version, config } => {
+                self.configure_group(name, *version, config, out)
+            }
+            Command::RemoveGroup { name, version } => self.remove_group(name, *version, out),
         }
     }
 }

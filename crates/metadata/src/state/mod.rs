@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use tidemill_types::meta::{Change, Rejection, Reply};
 use tidemill_types::{
-    BookieId, ClusterId, Epoch, LedgerId, LedgerRecord, Member, MemberId, PartitionId, PartitionRecord,
-    Revision, SessionId, TopicId, TopicName, TopicRecord,
+    BookieId, ClusterId, Epoch, GroupName, GroupRecord, LedgerId, LedgerRecord, Member, MemberId,
+    PartitionId, PartitionRecord, Revision, SessionId, TopicId, TopicName, TopicRecord,
 };
 
 pub(crate) use self::session::Session;
@@ -20,7 +20,7 @@ use crate::cow::CowMap;
 use crate::reject::not_found;
 
 /// Feature level of this state machine. Raised when a command is added whose effect older code does not know.
-pub const FEATURE_LEVEL: u32 = 1;
+pub const FEATURE_LEVEL: u32 = 2;
 
 /// Everything that the quorum agrees on. A clone is cheap: it shares all pages until one side writes.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,7 @@ pub struct State {
     pub(crate) topics: CowMap<TopicId, Arc<TopicRecord>>,
     pub(crate) partitions: CowMap<PartitionId, Arc<PartitionRecord>>,
     pub(crate) ledgers: CowMap<LedgerId, Arc<LedgerRecord>>,
+    pub(crate) groups: CowMap<GroupName, Arc<GroupRecord>>,
     // What follows is derived from the maps above, kept with every change and rebuilt from a snapshot.
     pub(crate) names: CowMap<TopicName, TopicId>,
     /// How many fragments and repairs of a ledger name a bookie.
@@ -151,6 +152,17 @@ impl State {
     /// All topics in order of id.
     pub fn topics(&self) -> impl Iterator<Item = &TopicRecord> {
         self.topics.iter().map(|(_, t)| t.as_ref())
+    }
+
+    /// The configuration of a consumer group.
+    #[must_use]
+    pub fn group(&self, name: &GroupName) -> Option<&GroupRecord> {
+        self.groups.get(name).map(AsRef::as_ref)
+    }
+
+    /// All configured consumer groups in order of name.
+    pub fn groups(&self) -> impl Iterator<Item = &GroupRecord> {
+        self.groups.iter().map(|(_, g)| g.as_ref())
     }
 
     /// A partition.

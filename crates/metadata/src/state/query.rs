@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use tidemill_types::meta::{Answer, ClusterInfo, MetaView, PartitionView, Query};
-use tidemill_types::{LedgerId, LedgerRecord, PartitionId, TopicRecord};
+use tidemill_types::{GroupRecord, LedgerId, LedgerRecord, PartitionId, TopicRecord};
 
 use super::State;
 use crate::limits::MAX_PAGE;
@@ -41,6 +41,14 @@ impl State {
             }
             Query::Ledgers { after, limit } => Answer::Ledgers(self.ledgers_after(*after, *limit)),
             Query::View => Answer::View(self.view()),
+            Query::Group(name) => Answer::Group(self.group(name).cloned()),
+            Query::Groups { after: from, limit } => Answer::Groups(
+                self.groups
+                    .range(after(from))
+                    .map(|(_, g)| GroupRecord::clone(g))
+                    .take(page(*limit))
+                    .collect(),
+            ),
         }
     }
 
@@ -54,6 +62,7 @@ impl State {
             members: self.members().cloned().collect(),
             topics: self.topics().cloned().collect(),
             partitions: self.partitions().cloned().collect(),
+            groups: self.groups().cloned().collect(),
         }
     }
 

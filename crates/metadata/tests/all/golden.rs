@@ -13,8 +13,8 @@ use tidemill_metadata::{
 };
 use tidemill_types::meta::*;
 use tidemill_types::{
-    BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, Incarnation, LedgerId, LedgerState,
-    MemberRole, Offset, RequestId, Revision, SessionId, TopicConfig, TopicId, Version,
+    BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, GroupRecord, Incarnation, LedgerId,
+    LedgerState, MemberRole, Offset, RequestId, Revision, SessionId, TopicConfig, TopicId, Version,
 };
 
 use crate::harness::*;
@@ -45,29 +45,32 @@ names!(name_of_command, Command:
     BookieBoot OpenSession ReportBookies Assign Acquire Release CreateLedger ChangeEnsemble TakeOver Roll Append
         StartRepair FinishRepair;
     Init ExpireSession Tick SetMemberState CreateTopic AlterTopic DeleteTopic StartRecovery Close AdvanceLogStart
-        AllocateProducerIds RemoveLedger MarkChecked);
+        AllocateProducerIds RemoveLedger MarkChecked ConfigureGroup RemoveGroup);
 names!(name_of_reply, Reply:
     Done;
-    Topic Acquired Each Ledger Partition;
+    Topic Acquired Each Ledger Partition Group;
     Session BookieBoot ProducerIds);
 names!(name_of_rejection, Rejection:
     SessionExpired OutcomeUnknown NotInitialised;
     ;
     WrongCluster NotFound Exists EpochMismatch VersionMismatch LedgerState OtherEnd NotAvailable BookieNotEligible
         Conflict Invalid);
-names!(name_of_change, Change: ; Topic TopicRemoved Partition PartitionRemoved Member MemberRemoved Time; );
-names!(name_of_query, Query: Cluster Members View; TopicByName Topic Partition Ledger; Topics LedgersOf Ledgers);
-names!(name_of_answer, Answer: ; Cluster Members Topic Topics Partition Ledger Ledgers View; );
+names!(name_of_change, Change: ;
+    Topic TopicRemoved Partition PartitionRemoved Member MemberRemoved Time Group GroupRemoved; );
+names!(name_of_query, Query: Cluster Members View;
+    TopicByName Topic Partition Ledger Group; Topics LedgersOf Ledgers Groups);
+names!(name_of_answer, Answer: ; Cluster Members Topic Topics Partition Ledger Ledgers View Group
+    Groups; );
 names!(name_of_outcome, RepairOutcome: Filled Abandoned; ; Replaced Grown);
 
 /// How many variants there are of each, so that none goes without a sample.
 const VARIANTS: [(&str, usize); 7] = [
-    ("command", 27),
-    ("reply", 9),
+    ("command", 29),
+    ("reply", 10),
     ("rejection", 14),
-    ("change", 7),
-    ("query", 10),
-    ("answer", 8),
+    ("change", 9),
+    ("query", 12),
+    ("answer", 10),
     ("outcome", 4),
 ];
 
@@ -214,6 +217,15 @@ fn commands(s: &mut Samples) {
         ("/filled", finish(RepairOutcome::Filled)),
         ("/abandoned", finish(RepairOutcome::Abandoned)),
         ("", Command::MarkChecked { ledger, version }),
+        (
+            "",
+            Command::ConfigureGroup {
+                name: group_name("billing"),
+                version: Some(version),
+                config: group_config(),
+            },
+        ),
+        ("", Command::RemoveGroup { name: group_name("billing"), version: Some(version) }),
     ] {
         s.command(name, command);
     }
@@ -238,6 +250,11 @@ fn results(s: &mut Samples, c: &Cluster) {
         Reply::Ledger(l),
         Reply::Partition(part),
         Reply::ProducerIds { first: 77, count: 10 },
+        Reply::Group(GroupRecord {
+            name: group_name("billing"),
+            version: Version(3),
+            config: group_config(),
+        }),
     ] {
         s.add("reply", name_of_reply(&reply), &Ok(reply.clone()), encode_result, decode_result);
     }
@@ -273,6 +290,12 @@ fn reads_and_changes(s: &mut Samples, c: &Cluster) {
         Change::Member(m),
         Change::MemberRemoved(member(1)),
         Change::Time(1_700_000_000_000),
+        Change::Group(GroupRecord {
+            name: group_name("billing"),
+            version: Version(3),
+            config: group_config(),
+        }),
+        Change::GroupRemoved(group_name("billing")),
     ] {
         let name = name_of_change(&change);
         let watched = Watched { revision: Revision(500), changes: vec![change] };
@@ -289,6 +312,8 @@ fn reads_and_changes(s: &mut Samples, c: &Cluster) {
         Query::LedgersOf { bookie: member(1), after: Some(LedgerId(0)), limit: 10 },
         Query::Ledgers { after: None, limit: 10 },
         Query::View,
+        Query::Group(group_name("billing")),
+        Query::Groups { after: None, limit: 10 },
     ] {
         s.add("query", name_of_query(&query), &query, encode_query, decode_query);
         let answer = c.state.query(&query);
@@ -310,6 +335,7 @@ fn sample_cluster() -> Cluster {
     let start =
         StartRepair { ledger: l, version: Version(2), target: member(4), limbo_count: 0, worker: member(2) };
     c.lead(Command::StartRepair(start));
+    c.ok(s, Command::ConfigureGroup { name: group_name("billing"), version: None, config: group_config() });
     assert_eq!(c.member(1).incarnation, Incarnation(100));
     c
 }
@@ -346,8 +372,11 @@ fn golden_bytes() {
     for (name, bytes) in &s.lines {
         assert_eq!(golden.get(name).map(|b| hex(b)), Some(hex(bytes)), "{name}");
     }
+    // What an older build wrote is read: version 1 of the snapshot has no groups.
+    let old = golden.remove("snapshot/1").unwrap();
+    let state = State::decode(&old).unwrap();
+    assert_eq!((state.groups().count(), state.topics().count(), state.members().count()), (0, 1, 6));
     assert_eq!(golden.len(), s.lines.len(), "a sample is gone");
-    // What an older build wrote is read.
     let state = State::decode(&golden["snapshot"]).unwrap();
     assert_eq!(state.view(), c.state.view());
 }

@@ -6,9 +6,10 @@ use tidemill_types::meta::{
     LinkLedger, MemberSpec, Rejection, Reply, Request, Roll, TakeOver,
 };
 use tidemill_types::{
-    BookieId, BookieState, ClusterId, Endpoint, EntryId, Epoch, Incarnation, LanePosition, LedgerId,
-    LedgerRecord, MemberId, MemberRole, Offset, PartitionId, PartitionRecord, RequestId, Revision, SessionId,
-    TopicConfig, TopicId, TopicName, Version,
+    Assignor, BookieId, BookieState, ClusterId, Endpoint, EntryId, Epoch, GroupConfig, GroupMode, GroupName,
+    Incarnation, LanePosition, LedgerId, LedgerRecord, MemberId, MemberRole, Offset, PartitionId,
+    PartitionRecord, RequestId, Revision, SessionId, StartAt, StaticAssignment, TopicConfig, TopicId,
+    TopicName, Version,
 };
 use uuid::Uuid;
 
@@ -28,6 +29,27 @@ pub(crate) fn at(n: u32, segment: u64, group: u64) -> LanePosition {
 
 pub(crate) fn name(s: &str) -> TopicName {
     TopicName::new(s).unwrap()
+}
+
+pub(crate) fn group_name(s: &str) -> GroupName {
+    GroupName::new(s).unwrap()
+}
+
+pub(crate) fn group_config() -> GroupConfig {
+    GroupConfig {
+        mode: GroupMode::Stream,
+        assignor: Assignor::Static,
+        static_assignment: vec![StaticAssignment {
+            instance: "billing-0".into(),
+            topic: name("t"),
+            partitions: vec![0, 1],
+        }],
+        start_at: Some(StartAt::Timestamp(1_700_000_000_000)),
+        session_ms: Some(10_000),
+        rebalance_ms: Some(60_000),
+        offsets_retention_ms: Some(604_800_000),
+        last_reset: Some("r1".into()),
+    }
 }
 
 pub(crate) fn boot_spec(n: u32, last: Option<u64>, incarnation: u64) -> BookieSpec {
@@ -102,7 +124,8 @@ impl Cluster {
         let v = self.state.view();
         let changes = (v.members.into_iter().map(Change::Member))
             .chain(v.topics.into_iter().map(Change::Topic))
-            .chain(v.partitions.into_iter().map(Change::Partition));
+            .chain(v.partitions.into_iter().map(Change::Partition))
+            .chain(v.groups.into_iter().map(Change::Group));
         let mut numbers = vec![v.wall_ms.cast_unsigned(), u64::from(v.cluster.is_some())];
         if let tidemill_types::meta::Answer::Cluster(i) =
             self.state.query(&tidemill_types::meta::Query::Cluster)

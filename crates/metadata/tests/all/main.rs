@@ -6,6 +6,7 @@ mod boot;
 mod chain;
 mod close;
 mod golden;
+mod groups;
 mod harness;
 mod ledgers;
 mod members;

@@ -10,8 +10,8 @@ use tidemill_types::meta::{
     TakeOver,
 };
 use tidemill_types::{
-    BookieId, BookieState, EntryId, EntryRange, Epoch, LedgerId, LedgerRecord, LedgerState, MemberRole,
-    Offset, PartitionId, RequestId, Revision, SessionId, TopicConfig, Version,
+    BookieId, BookieState, EntryId, EntryRange, Epoch, GroupConfig, LedgerId, LedgerRecord, LedgerState,
+    MemberRole, Offset, PartitionId, RequestId, Revision, SessionId, TopicConfig, Version,
 };
 
 use crate::harness::*;
@@ -161,7 +161,7 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
     };
     let quorum = SessionId::NONE;
     let broker = member(if n[1].is_multiple_of(2) { 11 } else { 12 });
-    Some(match kind % 24 {
+    Some(match kind % 25 {
         0 => (quorum, boot_or_open(&d)),
         1 => (quorum, member_state(&d)),
         2 if n[1].is_multiple_of(4) => {
@@ -277,6 +277,17 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
             });
             (quorum, Command::ReportBookies(reports.collect()))
         }
+        23 => {
+            let name = group_name(["g", "h", "i"][usize::from(n[0] % 3)]);
+            let current = state.group(&name).map_or(0, |g| g.version.0);
+            let version = (!n[1].is_multiple_of(3)).then(|| Version(near(current, n[2])));
+            if n[3].is_multiple_of(4) {
+                (any, Command::RemoveGroup { name, version })
+            } else {
+                let config = GroupConfig { session_ms: Some(u32::from(n[4]) * 50), ..GroupConfig::default() };
+                (any, Command::ConfigureGroup { name, version, config })
+            }
+        }
         _ => (any, repair(&d)?),
     })
 }
@@ -310,6 +321,10 @@ fn check_step(before: &State, after: &State) {
             );
         }
     }
+    for g in before.groups() {
+        let Some(new) = after.group(&g.name) else { continue };
+        assert!(new.version > g.version || new == g || before.group(&g.name).is_none());
+    }
     assert!(after.wall_ms() >= before.wall_ms());
     for m in before.members() {
         assert!(after.member(m.id).is_some_and(|n| n.limbo_count >= m.limbo_count));
@@ -327,6 +342,7 @@ struct Watcher {
     members: BTreeMap<tidemill_types::MemberId, tidemill_types::Member>,
     topics: BTreeMap<tidemill_types::TopicId, tidemill_types::TopicRecord>,
     partitions: BTreeMap<PartitionId, tidemill_types::PartitionRecord>,
+    groups: BTreeMap<tidemill_types::GroupName, tidemill_types::GroupRecord>,
     wall_ms: i64,
 }
 
@@ -341,6 +357,8 @@ impl Watcher {
                 Change::Member(m) => drop(self.members.insert(m.id, m)),
                 Change::MemberRemoved(id) => drop(self.members.remove(&id)),
                 Change::Time(ms) => self.wall_ms = ms,
+                Change::Group(g) => drop(self.groups.insert(g.name.clone(), g)),
+                Change::GroupRemoved(name) => drop(self.groups.remove(&name)),
             }
         }
     }
@@ -353,6 +371,7 @@ impl Watcher {
             members: self.members.values().cloned().collect(),
             topics: self.topics.values().cloned().collect(),
             partitions: self.partitions.values().cloned().collect(),
+            groups: self.groups.values().cloned().collect(),
         }
     }
 }
@@ -472,6 +491,8 @@ fn the_sequences_reach_every_command() {
         "StartRepair",
         "FinishRepair",
         "MarkChecked",
+        "ConfigureGroup",
+        "RemoveGroup",
     ] {
         assert!(reached.0.contains_key(name), "{name} never got through: {:?}", reached.0);
     }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Member, MemberId, PartitionId, PartitionRecord, Revision, TopicId, TopicRecord};
+use crate::{
+    GroupName, GroupRecord, Member, MemberId, PartitionId, PartitionRecord, Revision, TopicId, TopicRecord,
+};
 
 /// One changed record; the whole new value, so that applying a change twice is harmless.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +23,10 @@ pub enum Change {
     MemberRemoved(MemberId),
     /// Quorum time moved, ms.
     Time(i64),
+    /// New or changed configuration of a consumer group.
+    Group(GroupRecord),
+    /// Configuration of a consumer group gone.
+    GroupRemoved(GroupName),
 }
 
 /// The changes of one command: one event.

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BookieId, BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, Incarnation, LanePosition,
-    LedgerId, MemberId, MemberRole, Offset, PartitionId, RequestId, SessionId, TopicConfig, TopicId,
-    TopicName, Version, member::Endpoint,
+    BookieId, BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, GroupConfig, GroupName,
+    Incarnation, LanePosition, LedgerId, MemberId, MemberRole, Offset, PartitionId, RequestId, SessionId,
+    TopicConfig, TopicId, TopicName, Version, member::Endpoint,
 };
 
 /// Most elements of a batch command.
@@ -150,6 +150,22 @@ pub enum Command {
         ledger: LedgerId,
         /// Its version.
         version: Version,
+    },
+    /// Creates or changes the configuration of a consumer group.
+    ConfigureGroup {
+        /// Its name.
+        name: GroupName,
+        /// Its version, when the change is conditional; 0 = it must not be configured yet.
+        version: Option<Version>,
+        /// New configuration.
+        config: GroupConfig,
+    },
+    /// Forgets the configuration of a consumer group; its committed offsets stay.
+    RemoveGroup {
+        /// Its name.
+        name: GroupName,
+        /// Its version, when the change is conditional.
+        version: Option<Version>,
     },
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BookieId, ClusterId, LedgerId, LedgerRecord, Member, PartitionId, PartitionRecord, Revision, TopicId,
-    TopicName, TopicRecord,
+    BookieId, ClusterId, GroupName, GroupRecord, LedgerId, LedgerRecord, Member, PartitionId,
+    PartitionRecord, Revision, TopicId, TopicName, TopicRecord,
 };
 
 /// A question. Lists come in pages of at most `limit` (1..=10 000) elements after the named one.
@@ -47,6 +47,15 @@ pub enum Query {
     },
     /// Everything that a watch follows, as of one revision.
     View,
+    /// The configuration of a consumer group.
+    Group(GroupName),
+    /// Configured consumer groups in order of name.
+    Groups {
+        /// After this one.
+        after: Option<GroupName>,
+        /// At most so many.
+        limit: u32,
+    },
 }
 
 /// The answer, with the revision as of which it is true.
@@ -68,6 +77,10 @@ pub enum Answer {
     Ledgers(Vec<LedgerRecord>),
     /// `View`.
     View(MetaView),
+    /// `Group`.
+    Group(Option<GroupRecord>),
+    /// `Groups`.
+    Groups(Vec<GroupRecord>),
 }
 
 /// Ids, time, counters.
@@ -113,4 +126,6 @@ pub struct MetaView {
     pub topics: Vec<TopicRecord>,
     /// Partitions.
     pub partitions: Vec<PartitionRecord>,
+    /// Configured consumer groups.
+    pub groups: Vec<GroupRecord>,
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Epoch, LedgerId, LedgerRecord, LedgerState, PartitionRecord, SessionId, TopicRecord, Version};
+use crate::{
+    Epoch, GroupRecord, LedgerId, LedgerRecord, LedgerState, PartitionRecord, SessionId, TopicRecord, Version,
+};
 
 /// What an applied command returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +49,8 @@ pub enum Reply {
         /// How many.
         count: u32,
     },
+    /// `ConfigureGroup`: the record after it.
+    Group(GroupRecord),
 }
 
 /// Why a command changed nothing.

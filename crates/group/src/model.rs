@@ -1,0 +1,266 @@
+//! What the coordinator keeps, and what goes in and out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tidemill_types::{Assignor, GroupConfig, GroupName, PartitionId, StartAt, TopicId, TopicName};
+
+/// Id of a member within its group.
+pub type MemberId = Arc<str>;
+
+/// Both clocks at the time of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic: sessions and time-outs.
+    pub mono: Duration,
+    /// Wall time, ms since the Unix epoch: commit times and the expiry of offsets.
+    pub wall_ms: i64,
+}
+
+/// Numbers of a coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Session time-out unless the group or the member says otherwise.
+    pub session: Duration,
+    /// Rebalance time-out unless the group or the member says otherwise.
+    pub rebalance: Duration,
+    /// Offsets of an empty group are forgotten after, unless the group says otherwise.
+    pub offsets_retention: Duration,
+    /// Members of one group.
+    pub max_members: usize,
+    /// Groups of one coordinator.
+    pub max_groups: usize,
+    /// Topics named by one subscription.
+    pub max_topics: usize,
+    /// Bytes of the metadata of a committed offset.
+    pub max_metadata: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            session: Duration::from_secs(45),
+            rebalance: Duration::from_secs(60),
+            offsets_retention: Duration::from_secs(7 * 24 * 3600),
+            max_members: 1_000,
+            max_groups: 1_000_000,
+            max_topics: 1_000,
+            max_metadata: 4_096,
+        }
+    }
+}
+
+/// What a member wants to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Topics by name; they need not exist yet.
+    pub topics: BTreeSet<TopicName>,
+    /// Topics whose whole name matches.
+    pub pattern: Option<String>,
+}
+
+/// A committed offset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    /// The next record to be read.
+    pub offset: i64,
+    /// Ownership epoch of the partition that the reader knew; 0 = not told.
+    pub epoch: u64,
+    /// For the reader alone.
+    pub metadata: String,
+    /// When it was committed, ms since the Unix epoch.
+    pub commit_ms: i64,
+}
+
+/// A member, as it stands in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Static membership: who it is across restarts.
+    pub instance: Option<String>,
+    /// Name and address for people.
+    pub client: String,
+    /// Drawn by the process; 0 = not told.
+    pub incarnation: u64,
+    /// Number of the process's join, ascending; tells a repeated join from a new one.
+    pub attempt: u64,
+    /// What it wants.
+    pub subscription: Subscription,
+    /// Its session time-out, ms.
+    pub session_ms: u32,
+    /// Its rebalance time-out, ms.
+    pub rebalance_ms: u32,
+    /// The group's epoch when it joined: nothing of an earlier life counts.
+    pub joined_epoch: u64,
+    /// The epoch that it takes part in.
+    pub epoch: u64,
+    /// Goes up with every change of `assigned` or `revoking`.
+    pub revision: u64,
+    /// What it shall have.
+    pub target: BTreeSet<PartitionId>,
+    /// What it has, with the epoch at which it got it.
+    pub assigned: BTreeMap<PartitionId, u64>,
+    /// What it had and has not given up yet, with the epoch at which it got it.
+    pub revoking: BTreeMap<PartitionId, u64>,
+    /// A static member that left to come back: its partitions wait for it until its session is over.
+    pub away: bool,
+}
+
+/// The durable part of a group: exactly what a replay of the log gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupState {
+    /// Goes up with every change of members, subscriptions, topics or target.
+    pub epoch: u64,
+    /// Since when it has no members, ms since the Unix epoch; `None` while it has some.
+    pub empty_since_ms: Option<i64>,
+    /// Topics with the partition counts that the targets were made from.
+    pub topics: BTreeMap<TopicId, u32>,
+    /// Its members.
+    pub members: BTreeMap<MemberId, Member>,
+    /// Committed offsets.
+    pub offsets: BTreeMap<PartitionId, Committed>,
+}
+
+/// A group with what is derived and volatile.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// What stands in the log.
+    pub state: GroupState,
+    /// Who has a partition assigned or is revoking it.
+    pub(crate) owners: BTreeMap<PartitionId, MemberId>,
+    /// Liveness of members.
+    pub(crate) alive: BTreeMap<MemberId, Alive>,
+    pub(crate) config: Option<Arc<GroupConfig>>,
+}
+
+/// Liveness of one member.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Alive {
+    /// Not heard until then: removed.
+    pub(crate) expires: Duration,
+    /// Revocations not confirmed until then: removed.
+    pub(crate) confirm_until: Option<Duration>,
+}
+
+/// A join.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// The group.
+    pub group: GroupName,
+    /// The member's id.
+    pub member: MemberId,
+    /// Drawn by the process; 0 = not told.
+    pub incarnation: u64,
+    /// Number of this join within the process.
+    pub attempt: u64,
+    /// Static membership.
+    pub instance: Option<String>,
+    /// For people.
+    pub client: String,
+    /// What it wants.
+    pub subscription: Subscription,
+    /// Session time-out, ms; `None` = the group's.
+    pub session_ms: Option<u32>,
+    /// Rebalance time-out, ms; `None` = the group's.
+    pub rebalance_ms: Option<u32>,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug)]
+pub struct Heartbeat {
+    /// The group.
+    pub group: GroupName,
+    /// The member.
+    pub member: MemberId,
+    /// The last epoch that it heard.
+    pub epoch: u64,
+    /// The revision of the assignment that it acts upon.
+    pub revision: u64,
+    /// All partitions that it still reads or has results of to commit; `None`: not told, confirms nothing.
+    pub owned: Option<BTreeSet<PartitionId>>,
+    /// A changed subscription.
+    pub subscription: Option<Subscription>,
+}
+
+/// A farewell.
+#[derive(Clone, Debug)]
+pub struct Leave {
+    /// The group.
+    pub group: GroupName,
+    /// The member.
+    pub member: MemberId,
+    /// The last epoch that it heard.
+    pub epoch: u64,
+    /// A static member that comes back: its partitions wait.
+    pub comes_back: bool,
+}
+
+/// Offsets to be committed.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// The group.
+    pub group: GroupName,
+    /// The member with its epoch; `None`: somebody outside, allowed while the group has no members.
+    pub member: Option<(MemberId, u64)>,
+    /// Partitions and what to commit; judged one by one.
+    pub offsets: Vec<(PartitionId, Committed)>,
+}
+
+/// What a member is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The group.
+    pub group: GroupName,
+    /// The member.
+    pub member: MemberId,
+    /// Its epoch.
+    pub epoch: u64,
+    /// Revision of this assignment.
+    pub revision: u64,
+    /// What it has, with the epoch at which it got it.
+    pub assigned: Vec<(PartitionId, u64)>,
+    /// What it has to give up: stop, commit, then confirm.
+    pub revoking: Vec<(PartitionId, u64)>,
+    /// Its session time-out, ms.
+    pub session_ms: u32,
+    /// Its rebalance time-out, ms.
+    pub rebalance_ms: u32,
+    /// The configured start in partitions without a committed offset.
+    pub start_at: Option<StartAt>,
+}
+
+/// A group in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Its name.
+    pub name: GroupName,
+    /// Its epoch.
+    pub epoch: u64,
+    /// Number of members.
+    pub members: usize,
+    /// Whether every member has what it shall have.
+    pub settled: bool,
+    /// Number of committed offsets.
+    pub offsets: usize,
+    /// How partitions are shared out.
+    pub assignor: Assignor,
+}
+
+impl Group {
+    /// Its assignor.
+    #[must_use]
+    pub fn assignor(&self) -> Assignor {
+        self.config.as_ref().map_or(Assignor::default(), |c| c.assignor)
+    }
+
+    /// Whether every member has what it shall have, and nothing else.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.state.members.values().all(|m| {
+            m.epoch == self.state.epoch && m.revoking.is_empty() && m.assigned.keys().eq(m.target.iter())
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! One operation per file.
+
+mod commit;
+mod delete;
+mod fetch;
+mod heartbeat;
+mod join;
+mod leave;
+mod tick;
