@@ -2,10 +2,13 @@
 //!
 //! The binary is the one that stands beside the test's own folder in the target directory, or the one that `TIDEMILL_BIN`
 //! names. Every cluster lives in a temporary directory and is ended when its value is dropped.
+//!
+//! [`kube`] is for the tests on Kubernetes.
 
 mod cluster;
 mod command;
 mod http;
+pub mod kube;
 mod load;
 mod members;
 

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
-use crate::{layers, licences, sizes, test, verify};
+use crate::{e2e, image, kube, layers, licences, sizes, test, verify};
 
 /// The command line.
 #[derive(Parser)]
@@ -19,6 +19,12 @@ enum Command {
     Test(test::Args),
     /// Everything that has to be green: format, lints, layers, licences, docs, file sizes, tests
     Verify(verify::Args),
+    /// The tests on Kubernetes, from a clean clone to a report
+    E2e(e2e::Args),
+    /// Build the container image
+    Image(image::Args),
+    /// A Kubernetes cluster on this machine
+    Kube(kube::Args),
     /// Check that dependencies go downwards through the layers of the architecture
     Layers,
     /// Check licences, banned packages and sources against deny.toml
@@ -34,6 +40,9 @@ impl Cli {
         match &self.command {
             Command::Test(args) => test::run(&workspace, args),
             Command::Verify(args) => verify::run(&workspace, args),
+            Command::E2e(args) => e2e::run(&workspace, args),
+            Command::Image(args) => image::run(&workspace, args),
+            Command::Kube(args) => kube::run(&workspace, args),
             Command::Layers => layers::run(&workspace),
             Command::Licences => licences::run(&workspace),
             Command::Sizes => sizes::run(&workspace),

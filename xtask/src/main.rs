@@ -1,8 +1,8 @@
 //! The project's own commands: `cargo xtask test` runs every test, `cargo xtask verify` is what has to be green before
 //! a change goes in.
 //!
-//! One command per module. Nothing here needs a network, except that `licences` reads the metadata of all packages in
-//! the lock file, which cargo may have to fetch once.
+//! One command per module. Nothing here needs a network, except that `licences` and `image` read the metadata of all
+//! packages in the lock file, which cargo may have to fetch once, and that `kube` fetches the modules it builds from.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -10,6 +10,10 @@
 )]
 
 mod cli;
+mod e2e;
+mod go_program;
+mod image;
+mod kube;
 mod layers;
 mod licences;
 mod metadata;

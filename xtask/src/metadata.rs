@@ -1,5 +1,7 @@
 //! What `cargo metadata` tells, as far as the checks need it.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
@@ -9,6 +11,9 @@ use crate::workspace::Workspace;
 #[derive(Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
+    /// Where cargo builds.
+    #[serde(default)]
+    pub(crate) target_directory: PathBuf,
 }
 
 /// One package.

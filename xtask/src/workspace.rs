@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::metadata::Metadata;
+
 /// The checkout that the command works on.
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -29,6 +31,11 @@ impl Workspace {
     /// The top folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The folder that cargo builds into.
+    pub(crate) fn target(&self) -> anyhow::Result<PathBuf> {
+        Ok(Metadata::of_members(self)?.target_directory)
     }
 
     /// Cargo, started in the top folder.

@@ -1,0 +1,95 @@
+//! Clusters for tests: as small as what they show allows.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::kubectl::{apply, list};
+use super::namespace::Namespace;
+
+/// The name of a test's Cluster.
+pub const CLUSTER: &str = "tide";
+/// A small cluster that is not there by then never will be.
+const START: Duration = Duration::from_secs(240);
+
+/// How many of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Members of the quorum.
+    pub metas: u8,
+    /// Bookies, all in the pool `main`.
+    pub bookies: u8,
+    /// Brokers.
+    pub brokers: u8,
+}
+
+impl Size {
+    /// The least that keeps three copies.
+    pub const SMALL: Self = Self { metas: 1, bookies: 3, brokers: 1 };
+    /// One of each may fail.
+    pub const SAFE: Self = Self { metas: 3, bookies: 4, brokers: 2 };
+}
+
+/// A Cluster's manifest.
+#[must_use]
+pub fn cluster(size: Size) -> Value {
+    json!({
+        "apiVersion": "tidemill.dev/v1alpha1",
+        "kind": "Cluster",
+        "metadata": { "name": CLUSTER },
+        "spec": {
+            "meta": { "replicas": size.metas, "storage": { "size": "1Gi" } },
+            "bookiePools": [{ "name": "main", "replicas": size.bookies, "storage": { "size": "1Gi" } }],
+            "brokers": { "replicas": size.brokers },
+        },
+    })
+}
+
+/// A Topic's manifest in the Cluster of the same namespace.
+#[must_use]
+pub fn topic(name: &str, partitions: u32) -> Value {
+    json!({
+        "apiVersion": "tidemill.dev/v1alpha1",
+        "kind": "Topic",
+        "metadata": { "name": name },
+        "spec": { "clusterRef": { "name": CLUSTER }, "partitions": partitions },
+    })
+}
+
+impl Namespace {
+    /// A namespace with a Cluster that serves.
+    ///
+    /// # Errors
+    /// It does not in time.
+    pub fn with_cluster(prefix: &str, size: Size) -> Result<Self> {
+        super::operator::Operator::installed()?;
+        let namespace = Self::create(prefix)?;
+        apply(namespace.name(), &cluster(size).to_string())?;
+        namespace.wait_ready("cluster", CLUSTER, START)?;
+        Ok(namespace)
+    }
+
+    /// A Topic that is Ready.
+    ///
+    /// # Errors
+    /// It is not in time.
+    pub fn add_topic(&self, name: &str, partitions: u32) -> Result<()> {
+        apply(self.name(), &topic(name, partitions).to_string())?;
+        self.wait_ready("topic", name, Duration::from_secs(60)).map(drop)
+    }
+
+    /// The names of the Cluster's pods of a role, sorted.
+    ///
+    /// # Errors
+    /// The API server did not answer.
+    pub fn pods(&self, role: &str) -> Result<Vec<String>> {
+        let selector = format!("tidemill.dev/cluster={CLUSTER},app.kubernetes.io/component={role}");
+        let mut names = Vec::new();
+        for pod in list(self.name(), "pods", &selector)? {
+            names.push(pod["metadata"]["name"].as_str().context("a pod without a name")?.to_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+}

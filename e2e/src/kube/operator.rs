@@ -1,0 +1,84 @@
+//! The operator and its custom resources, installed by their charts.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+
+use super::kubectl::image;
+use super::report::seen;
+use crate::command::{Finished, run};
+
+/// A chart that is not installed by then never will be.
+const LIMIT: Duration = Duration::from_secs(240);
+/// The operator's namespace.
+const NAMESPACE: &str = "tidemill-system";
+
+/// The installed operator.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// How long the installation took, from the first `helm install` to the operator's readiness.
+    pub took: Duration,
+}
+
+static INSTALLED: OnceLock<Result<Operator, String>> = OnceLock::new();
+
+impl Operator {
+    /// The operator, installed by the first test that asks for it.
+    ///
+    /// # Errors
+    /// A chart could not be installed.
+    pub fn installed() -> Result<Self> {
+        INSTALLED
+            .get_or_init(|| install().map_err(|error| format!("{error:#}")))
+            .clone()
+            .map_err(|why| anyhow!(why))
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace() -> &'static str {
+        NAMESPACE
+    }
+
+    /// Runs `helm` to its end, whatever that is.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not end.
+    pub fn helm(args: &[&str]) -> Result<Finished> {
+        run(Command::new("helm").args(args), b"", LIMIT)
+    }
+}
+
+/// A file or folder of the checkout.
+#[must_use]
+pub fn checkout(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+fn install() -> Result<Operator> {
+    let image = image()?;
+    let (repository, tag) = image.rsplit_once(':').context("the image's name needs a tag")?;
+    let started = Instant::now();
+    let chart = |name: &str| checkout("charts").join(name).display().to_string();
+    let place = ["--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout=3m"];
+    let install = |name: &str, more: &[&str]| -> Result<()> {
+        let chart = chart(name);
+        let mut args = vec!["upgrade", "--install", name, chart.as_str()];
+        args.extend(place);
+        args.extend(more);
+        Operator::helm(&args)?.ok().with_context(|| format!("helm install {name}")).map(drop)
+    };
+    install("tidemill-crds", &[])?;
+    let values = [format!("image.repository={repository}"), format!("image.tag={tag}")];
+    let mut more = Vec::new();
+    for value in &values {
+        more.extend(["--set", value.as_str()]);
+    }
+    install("tidemill-operator", &more)?;
+    let took = started.elapsed();
+    seen(format!("both charts installed and the operator ready in {:.1} s", took.as_secs_f64()))?;
+    Ok(Operator { took })
+}

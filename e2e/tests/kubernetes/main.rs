@@ -1,0 +1,6 @@
+//! Tidemill on Kubernetes: a real API server, kubelets and containers, the real image.
+//!
+//! `cargo xtask e2e` runs these; see `e2e/README.md`. They share one cluster and one operator, each in a namespace of its
+//! own. Those that take long are ignored unless the full run is asked for.
+
+mod image;

@@ -1,0 +1,149 @@
+//! `cargo xtask e2e`: the tests on Kubernetes, from a clean clone to a report.
+//!
+//! Builds the cluster's programs, the binaries and the image, starts a cluster, runs the tests against it, prints what was
+//! done and seen, and ends the cluster. With `KUBECONFIG` set, the tests run against that cluster instead, which has to
+//! have the image that `TIDEMILL_E2E_IMAGE` names.
+
+mod report;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::kube::{self, Tools};
+use crate::workspace::Workspace;
+use crate::{go_program, image};
+use report::Report;
+
+/// Flags of `cargo xtask e2e`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also what takes long: large numbers, many kills, broken nodes
+    #[arg(long)]
+    full: bool,
+    /// Nodes of the cluster that is started
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=9))]
+    nodes: u8,
+    /// Test the optimised binaries, as they are shipped
+    #[arg(long)]
+    release: bool,
+    /// Leave the cluster up at the end
+    #[arg(long)]
+    keep: bool,
+    /// Most time for the tests, in minutes
+    #[arg(long, value_name = "MINUTES")]
+    limit: Option<u64>,
+    /// Only tests whose name contains one of these
+    filters: Vec<String>,
+}
+
+/// Most time for the core set and for the full one.
+const CORE: Duration = Duration::from_secs(15 * 60);
+const FULL: Duration = Duration::from_secs(90 * 60);
+
+/// Runs the command and says whether all tests passed.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<bool> {
+    let mut report = Report::default();
+    let passed = match env::var_os("KUBECONFIG") {
+        Some(kubeconfig) => {
+            let image = env::var("TIDEMILL_E2E_IMAGE")
+                .context("KUBECONFIG names a cluster: TIDEMILL_E2E_IMAGE must name an image that it has")?;
+            build(workspace, &mut report)?;
+            tests(workspace, args, &mut report, &Cluster { kubeconfig: kubeconfig.into(), image, own: false })
+        }
+        None => on_own_cluster(workspace, args, &mut report),
+    };
+    print!("{report}");
+    passed
+}
+
+fn on_own_cluster(workspace: &Workspace, args: &Args, report: &mut Report) -> anyhow::Result<bool> {
+    let tools = Tools::new(workspace)?;
+    report.step("the cluster's programs", || tools.build(workspace))?;
+    build(workspace, report)?;
+    let image = report.step("the image", || image::build(workspace, !args.release, None, None))?;
+    let state = report.step("the cluster's start", || kube::up(workspace, args.nodes))?;
+    let cluster = Cluster { kubeconfig: state.kubeconfig(), image: image.name, own: true };
+    let passed = report
+        .step("the image onto the nodes", || kube::load(&state, &tools, &[image.archive]))
+        .and_then(|()| tests(workspace, args, report, &cluster));
+    if args.keep {
+        println!("the cluster goes on: eval \"$(cargo xtask kube env)\"; cargo xtask kube down ends it");
+        return passed;
+    }
+    let ended = report.step("the cluster's end", || kube::down(&state, &tools));
+    ended.and(passed)
+}
+
+/// Where the tests run.
+struct Cluster {
+    kubeconfig: PathBuf,
+    image: String,
+    /// Its nodes may be killed.
+    own: bool,
+}
+
+/// The same selection as the steps of `cargo xtask test`, so that nothing is built twice.
+fn build(workspace: &Workspace, report: &mut Report) -> anyhow::Result<()> {
+    report.step("the binaries and tests", || {
+        let status = workspace.cargo(&["build", "--workspace", "--all-targets"]).status()?;
+        ensure!(status.success(), "the workspace does not build");
+        Ok(())
+    })?;
+    report.step("the judges of health", || go_program::build(workspace, "kstatus").map(drop))
+}
+
+fn tests(workspace: &Workspace, args: &Args, report: &mut Report, cluster: &Cluster) -> anyhow::Result<bool> {
+    let lines = workspace.target()?.join("e2e-report.jsonl");
+    if lines.exists() {
+        fs::remove_file(&lines)?;
+    }
+    let limit =
+        args.limit.map_or(if args.full { FULL } else { CORE }, |minutes| Duration::from_secs(60 * minutes));
+    let passed =
+        report.step("the tests", || run_within(&mut command(workspace, args, cluster, &lines)?, limit));
+    report.seen(&lines)?;
+    passed
+}
+
+fn command(workspace: &Workspace, args: &Args, cluster: &Cluster, lines: &Path) -> anyhow::Result<Command> {
+    let tools = Tools::new(workspace)?;
+    let mut command = workspace.cargo(&["test", "--workspace", "--test", "kubernetes", "--"]);
+    // They share one cluster, and measure it.
+    command.arg("--test-threads=1").arg("--nocapture").args(&args.filters);
+    if args.full {
+        command.arg("--include-ignored");
+    }
+    let path = env::var("PATH").unwrap_or_default();
+    command
+        .env("PATH", format!("{}:{path}", tools.dir().display()))
+        .env("KUBECONFIG", &cluster.kubeconfig)
+        .env("TIDEMILL_E2E_IMAGE", &cluster.image)
+        .env("TIDEMILL_E2E_REPORT", lines)
+        .env("TIDEMILL_E2E_KSTATUS", go_program::place(workspace, "kstatus")?);
+    if cluster.own {
+        command.env("TIDEMILL_E2E_XTASK", env::current_exe()?);
+    }
+    Ok(command)
+}
+
+/// Runs a command to its end, which comes at the latest when the time is up.
+fn run_within(command: &mut Command, limit: Duration) -> anyhow::Result<bool> {
+    let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if Instant::now() >= end {
+            child.kill()?;
+            child.wait()?;
+            bail!("the tests did not end in {limit:?}");
+        }
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+}
