@@ -47,8 +47,10 @@ pub struct BookieConfig {
     pub disk_read_only_percent: u8,
     /// Plain adds again below this share, per cent.
     pub disk_read_write_percent: u8,
-    /// No recovery adds above this share, per cent.
+    /// No further segment is opened above this share, for recovery adds neither, per cent.
     pub disk_recovery_stop_percent: u8,
+    /// Kept per lane for fences, collections and recovery adds on a full disk, bytes; at most a segment.
+    pub disk_reserve_bytes: u64,
     /// A sealed segment with less than this share of live bytes is rewritten, per cent.
     pub rewrite_live_percent: u8,
     /// Most bytes a second that rewriting reads.
@@ -78,6 +80,7 @@ impl Default for BookieConfig {
             disk_read_only_percent: defaults::DISK_READ_ONLY_PERCENT,
             disk_read_write_percent: defaults::DISK_READ_WRITE_PERCENT,
             disk_recovery_stop_percent: defaults::DISK_RECOVERY_STOP_PERCENT,
+            disk_reserve_bytes: defaults::DISK_RESERVE_BYTES,
             rewrite_live_percent: defaults::REWRITE_LIVE_PERCENT,
             rewrite_bytes_per_second: 32 << 20,
             gc_pass_ms: u64::try_from(defaults::GC_PASS.as_millis()).unwrap_or(600_000),
@@ -124,6 +127,9 @@ impl BookieConfig {
                 "disk-read-only-percent",
                 format!("read-write ({low}) < read-only ({high}) < recovery-stop ({stop}) <= 100"),
             );
+        }
+        if self.disk_reserve_bytes < MIN_RESERVE {
+            return refuse("disk-reserve-bytes", format!("from {MIN_RESERVE} bytes"));
         }
         if self.rewrite_live_percent > 90 {
             return refuse("rewrite-live-percent", "0 to 90".to_owned());
@@ -184,6 +190,8 @@ impl BookieConfig {
 
 /// Most lanes of a bookie.
 const MAX_LANES: usize = 64;
+/// Least reserve of a lane, bytes: some groups of fences and the index behind them.
+const MIN_RESERVE: u64 = 64 << 10;
 /// Longest name, bytes.
 const MAX_NAME: usize = 253;
 /// Ceiling of the largest entry, bytes: the format's own ceiling of a body, less room for the header.
@@ -233,6 +241,7 @@ mod tests {
         assert!(refused(|c| c.advertise = Some("nonsense".into())).contains("advertise"));
         assert!(refused(|c| c.listen = "0.0.0.0:1".parse().unwrap()).contains("advertise"));
         assert!(refused(|c| c.gc_pass_ms = 0).contains("gc-pass-ms"));
+        assert!(refused(|c| c.disk_reserve_bytes = 4096).contains("disk-reserve-bytes"));
     }
 
     #[test]

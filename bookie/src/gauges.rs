@@ -56,6 +56,7 @@ impl Collector for EngineCollector {
             ("live_bytes", "Bytes of live records in them", sum(|l| l.live_bytes)),
             ("free_bytes", "Free bytes of the lanes' file systems", sum(|l| l.free_bytes)),
             ("total_bytes", "Size of the lanes' file systems", sum(|l| l.total_bytes)),
+            ("reserve_bytes", "Kept for fences, collections and recovery adds", sum(|l| l.reserve_bytes)),
             ("limbo", "1 while the bookie is in limbo", u64::from(info.limbo)),
             ("read_only", "1 while plain adds are refused", u64::from(crate::space::is_read_only(&info))),
         ] {

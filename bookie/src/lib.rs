@@ -20,6 +20,7 @@
 mod acks;
 mod boot;
 mod codes;
+pub mod collector;
 mod config;
 mod connection;
 mod counters;

@@ -3,9 +3,11 @@
 use futures::future::BoxFuture;
 use tidemill_meta_client::{MetaClient, MetaError};
 use tidemill_types::{
-    BookieId, LedgerId, LedgerRecord,
+    BookieId, ClusterId, LedgerId, LedgerRecord,
     meta::{Answer, Query},
 };
+
+use crate::collector::Standing;
 
 /// The quorum gave no answer. This is never a verdict about a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,8 +34,11 @@ pub(crate) trait Records: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<LedgerRecord>, NoAnswer>>;
 
-    /// The next ledger id that would be handed out: every ledger that was ever made lies below.
-    fn next_ledger(&self) -> BoxFuture<'_, Result<LedgerId, NoAnswer>>;
+    /// The quorum's cluster, and the next ledger id that would be handed out: every ledger that was ever made lies below.
+    fn cluster(&self) -> BoxFuture<'_, Result<(Option<ClusterId>, LedgerId), NoAnswer>>;
+
+    /// The bookie in the table of members; `None`: it is not there.
+    fn standing(&self, bookie: BookieId) -> BoxFuture<'_, Result<Option<Standing>, NoAnswer>>;
 }
 
 /// Elements of a page.
@@ -90,10 +95,23 @@ impl Records for MetaClient {
         })
     }
 
-    fn next_ledger(&self) -> BoxFuture<'_, Result<LedgerId, NoAnswer>> {
+    fn cluster(&self) -> BoxFuture<'_, Result<(Option<ClusterId>, LedgerId), NoAnswer>> {
         Box::pin(async move {
             match self.read(&Query::Cluster).await? {
-                (Answer::Cluster(info), _) => Ok(info.next_ledger),
+                (Answer::Cluster(info), _) => Ok((info.cluster, info.next_ledger)),
+                (other, _) => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    fn standing(&self, bookie: BookieId) -> BoxFuture<'_, Result<Option<Standing>, NoAnswer>> {
+        Box::pin(async move {
+            match self.read(&Query::Members).await? {
+                (Answer::Members(all), _) => Ok(all.into_iter().find(|m| m.id == bookie).map(|m| Standing {
+                    incarnation: m.incarnation,
+                    session: m.session,
+                    state: m.state,
+                })),
                 (other, _) => Err(unexpected(&other)),
             }
         })

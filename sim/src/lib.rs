@@ -4,5 +4,6 @@
 //! protocol assumes of it.
 
 pub mod explore;
+pub mod gc;
 pub mod hash;
 pub mod model;

@@ -1,49 +1,44 @@
-//! Garbage collection (R20): the only thing that deletes a ledger.
+//! Garbage collection (R20): the only thing that deletes a ledger. What may be deleted, [`crate::collector`] decides.
 //!
-//! The listing of what the quorum knows only chooses whom to ask about; every deletion rests on linearizable reads of that
-//! one ledger:
-//!
-//! - (a) gone: two reads in two passes say that the record does not exist, the second one under the ledger's lock;
-//! - (b) moved away: a read says CLOSED, this bookie in no fragment and no repair names it; the same again under the lock.
-//!
-//! The lock is held until the delete is durable: adds, fences, listings and repairs of that ledger wait for it. A ledger id
-//! that the quorum has not handed out yet is never deleted: such a quorum has forgotten something itself.
+//! The lock of a ledger is held from before the last read of its record until the delete is durable: adds, fences, listings and
+//! repairs of that ledger wait for it.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
-use tidemill_meta_client::MetaClient;
-use tidemill_storage::{Completion, Engine, WriteOutcome};
-use tidemill_types::{BookieId, LedgerId, LedgerRecord, LedgerState};
+use tidemill_meta_client::{MetaClient, Session};
+use tidemill_storage::{Completion, WriteOutcome};
+use tidemill_types::{LedgerId, SessionId};
 use tokio::sync::oneshot;
 
 use crate::{
     boot::duties,
+    collector::{Begin, Collector, Facts, Me, Reason, Rules, Verdict},
     records::{NoAnswer, Records, all_ledgers_of},
     shared::{Core, Serving},
 };
 
 /// A pass each so often, until it is dropped.
 pub(crate) async fn run(core: Arc<Core>, client: MetaClient, serving: Arc<Serving>) {
-    let mut collector = Collector::new(serving.engine.clone(), serving.id);
+    let me = Me { bookie: serving.id, cluster: serving.cluster, incarnation: serving.incarnation };
+    let mut gc = Gc { serving, collector: Collector::new(me, Rules::default()) };
     loop {
         tokio::time::sleep(core.config.gc_pass()).await;
-        match collector.pass(&client).await {
+        let session = || client.session().filter(Session::is_valid_now).map(|s| s.id());
+        match gc.pass(&client, session).await {
             Ok(Pass::Whole { deleted }) => {
                 core.counters.gc_passes.inc();
                 core.counters.gc_ledgers.inc_by(deleted.len() as u64);
                 for ledger in deleted {
                     // What the quorum said about it once counts no more (R27).
-                    serving.touches.forget(ledger);
+                    gc.serving.touches.forget(ledger);
                     tracing::info!(%ledger, "collected");
                 }
             }
-            Ok(Pass::EmptyListing) => {
+            Ok(Pass::Stopped) => {
                 core.counters.gc_stopped.inc();
-                tracing::warn!(
-                    "the quorum lists no ledger of this bookie: nothing is deleted on the word of an empty list"
-                );
             }
             Err(why) => {
+                gc.collector.failed();
                 core.counters.gc_stopped.inc();
                 tracing::info!(%why, "garbage collection ended early; nothing more is deleted in this pass");
             }
@@ -59,60 +54,63 @@ enum Pass {
         /// Ledgers that are gone now.
         deleted: Vec<LedgerId>,
     },
-    /// Ledgers are held and the quorum lists none.
-    EmptyListing,
+    /// Ledgers are held, the quorum lists none, and that is not proven.
+    Stopped,
 }
 
-struct Collector {
-    engine: Engine,
-    bookie: BookieId,
-    /// Ledgers that an earlier pass found gone. Ids are never reused, so this stays true.
-    gone: HashSet<LedgerId>,
+struct Gc {
+    serving: Arc<Serving>,
+    collector: Collector,
 }
 
-/// Why a ledger may be deleted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    Gone,
-    MovedAway,
-}
-
-impl Collector {
-    fn new(engine: Engine, bookie: BookieId) -> Self {
-        Self { engine, bookie, gone: HashSet::new() }
-    }
-
-    async fn pass(&mut self, records: &dyn Records) -> Result<Pass, NoAnswer> {
-        let held = duties::held(&self.engine);
-        if held.is_empty() {
-            return Ok(Pass::Whole { deleted: Vec::new() });
+impl Gc {
+    /// `session`: the one that is valid at the time of the call.
+    async fn pass(
+        &mut self,
+        records: &dyn Records,
+        session: impl Fn() -> Option<SessionId>,
+    ) -> Result<Pass, NoAnswer> {
+        let held = duties::held(&self.serving.engine);
+        let mut named = BTreeSet::new();
+        if !held.is_empty() {
+            all_ledgers_of(records, self.serving.id, |r| {
+                named.insert(r.id);
+            })
+            .await?;
         }
-        let mut named = HashSet::new();
-        all_ledgers_of(records, self.bookie, |r| {
-            named.insert(r.id);
-        })
-        .await?;
-        if named.is_empty() {
-            return Ok(Pass::EmptyListing);
-        }
-        let handed_out_below = records.next_ledger().await?;
-        let mut deleted = Vec::new();
-        for ledger in held.into_iter().filter(|l| !named.contains(l)) {
-            if ledger >= handed_out_below {
-                tracing::error!(%ledger, next = %handed_out_below, "the quorum has never handed out a ledger that is held here: kept");
-                continue;
+        // Behind the listing: what the quorum shows of itself must not be older.
+        let (cluster, next_ledger) = records.cluster().await?;
+        let standing = if named.is_empty() { records.standing(self.serving.id).await? } else { None };
+        let limbo = self.serving.engine.limbo();
+        let facts = Facts { held, named, cluster, next_ledger, standing, session: session(), limbo };
+        let suspects = match self.collector.begin(&facts) {
+            Begin::Nothing => Vec::new(),
+            Begin::Unproven(why) => {
+                tracing::warn!(
+                    %why, held = facts.held.len(),
+                    "the quorum lists no ledger of this bookie: nothing is deleted on its word"
+                );
+                return Ok(Pass::Stopped);
             }
-            let reason = match records.ledger(ledger).await? {
-                None if self.gone.contains(&ledger) => Reason::Gone,
-                None => {
-                    self.gone.insert(ledger);
-                    continue;
+            Begin::Look { suspects, strangers, empty } => {
+                for ledger in strangers {
+                    tracing::error!(%ledger, next = %next_ledger, "the quorum has never handed out a ledger that is held here: kept");
                 }
-                Some(r) if moved_away(&r, self.bookie) => Reason::MovedAway,
-                Some(_) => continue,
-            };
+                if empty {
+                    tracing::info!(
+                        held = suspects.len(),
+                        "the quorum lists no ledger of this bookie, and shows that it knows it"
+                    );
+                }
+                suspects
+            }
+        };
+        let mut deleted = Vec::new();
+        for ledger in suspects {
+            let record = records.ledger(ledger).await?;
+            let Verdict::Lock(reason) = self.collector.read(ledger, record.as_ref()) else { continue };
             if self.collect(records, ledger, reason).await? {
-                self.gone.remove(&ledger);
+                self.collector.deleted(ledger);
                 deleted.push(ledger);
             }
         }
@@ -126,13 +124,10 @@ impl Collector {
         ledger: LedgerId,
         reason: Reason,
     ) -> Result<bool, NoAnswer> {
-        let Some(guard) = self.engine.begin_collect(ledger) else { return Ok(false) };
+        let Some(guard) = self.serving.engine.begin_collect(ledger) else { return Ok(false) };
         // Dropping the guard gives the ledger back, also when the read fails.
-        let still = match records.ledger(ledger).await? {
-            None => reason == Reason::Gone,
-            Some(r) => reason == Reason::MovedAway && moved_away(&r, self.bookie),
-        };
-        if !still {
+        let record = records.ledger(ledger).await?;
+        if !self.collector.read_again(reason, record.as_ref()) {
             return Ok(false);
         }
         let (tx, rx) = oneshot::channel();
@@ -141,9 +136,4 @@ impl Collector {
         }));
         Ok(matches!(rx.await, Ok(WriteOutcome::Ok)))
     }
-}
-
-/// (b): OPEN and IN_RECOVERY are never collected by it (M18).
-fn moved_away(record: &LedgerRecord, bookie: BookieId) -> bool {
-    record.state == LedgerState::Closed && !record.names(bookie)
 }

@@ -48,6 +48,7 @@ struct Inner {
     revision: AtomicU64,
     reachable: AtomicBool,
     lists_nothing: AtomicBool,
+    hides_members: AtomicBool,
     ledger_reads: AtomicU64,
     /// Reads of single ledgers wait while this is true.
     holds_ledger_reads: watch::Sender<bool>,
@@ -79,6 +80,7 @@ impl Quorum {
             revision: AtomicU64::new(0),
             reachable: AtomicBool::new(true),
             lists_nothing: AtomicBool::new(false),
+            hides_members: AtomicBool::new(false),
             ledger_reads: AtomicU64::new(0),
             holds_ledger_reads: watch::Sender::new(false),
         });
@@ -110,6 +112,11 @@ impl Quorum {
     /// Listings come back empty.
     pub(crate) fn lists_nothing(&self, yes: bool) {
         self.inner.lists_nothing.store(yes, Ordering::SeqCst);
+    }
+
+    /// The table of members comes back empty, as from a quorum that has never heard of this boot.
+    pub(crate) fn hides_members(&self, yes: bool) {
+        self.inner.hides_members.store(yes, Ordering::SeqCst);
     }
 
     /// Reads of single ledgers so far.
@@ -191,6 +198,9 @@ impl Meta for Service {
         };
         if matches!(query, Query::LedgersOf { .. }) && self.0.lists_nothing.load(Ordering::SeqCst) {
             answer = Answer::Ledgers(Vec::new());
+        }
+        if matches!(query, Query::Members) && self.0.hides_members.load(Ordering::SeqCst) {
+            answer = Answer::Members(Vec::new());
         }
         let answer = encode_answer(&answer).unwrap();
         let outcome = Some(read_response::Outcome::Answer(answer));

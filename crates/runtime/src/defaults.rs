@@ -60,6 +60,8 @@ pub const ADD_QUEUE_BYTES: usize = 64 << 20;
 pub const READ_IN_FLIGHT_BYTES: usize = 32 << 20;
 /// Control queue, requests.
 pub const CONTROL_QUEUE: usize = 4_096;
+/// Kept per lane for fences, collections and recovery adds on a full disk, bytes; at most a segment.
+pub const DISK_RESERVE_BYTES: u64 = 32 << 20;
 /// Read-only above this share of the disk, per cent.
 pub const DISK_READ_ONLY_PERCENT: u8 = 95;
 /// Read-write again below, per cent.

@@ -77,7 +77,9 @@ fn handle(shared: &Shared, entry: &Entry, kind: AddKind) -> Option<Arc<Ledger>> 
 
 fn try_accept(shared: &Shared, entry: &Entry, kind: AddKind, ack: AckTo) -> Accepted {
     if let Some(refused) = no_room(shared, entry, kind) {
-        return Accepted::Answer(ack, refused);
+        // What is there already needs no room: a recovery of entries that every bookie has gets through on full disks.
+        let there = (kind == AddKind::Recovery).then(|| held(shared, entry)).flatten();
+        return Accepted::Answer(ack, there.unwrap_or(refused));
     }
     let Some(ledger) = handle(shared, entry, kind) else { return first_touch(shared, entry, ack) };
     let mut state = ledger.state.lock();
@@ -143,6 +145,16 @@ pub(crate) fn queue_fence(shared: &Shared, ledger: &Arc<Ledger>, state: &mut Led
     if shared.push_back(ledger, op).is_ok() {
         state.fence_queued = true;
     }
+}
+
+/// The answer to an add of an entry that is indexed.
+fn held(shared: &Shared, entry: &Entry) -> Option<AddOutcome> {
+    let ledger = shared.ledgers.get(entry.header().ledger)?;
+    let state = ledger.state.lock();
+    if state.dead || state.collecting {
+        return None;
+    }
+    present(shared, &ledger, &state, entry)
 }
 
 /// R24: what there is under this id already. `None` = nothing, or a copy that fails its check and is to be replaced.

@@ -35,7 +35,8 @@ pub struct SpaceLimits {
     pub read_only_at: f64,
     /// Used share below which they are taken again.
     pub read_write_below: f64,
-    /// Used share from which recovery adds are refused too.
+    /// Used share from which no further segment is opened: what is open and the reserve take recovery adds until half of the reserve
+    /// is left.
     pub recovery_until: f64,
 }
 
@@ -66,6 +67,8 @@ pub struct EngineConfig {
     pub recent_bytes: usize,
     /// Bytes of sealed index pages that are kept in memory.
     pub index_cache_bytes: u64,
+    /// Bytes per lane that are kept for fences, collections and recovery adds on a full disk; at most a segment.
+    pub reserve_bytes: u64,
     /// When the disk counts as full.
     pub space: SpaceLimits,
     /// A segment below this live share is rewritten, 0.0 to 1.0.
@@ -94,6 +97,7 @@ impl EngineConfig {
             overload_delay: Duration::from_millis(50),
             recent_bytes: 64 << 20,
             index_cache_bytes: 64 << 20,
+            reserve_bytes: 32 << 20,
             space: SpaceLimits::default(),
             rewrite_below: 0.5,
             driver: Driver::Threads,

@@ -111,7 +111,7 @@ pub enum SpaceState {
     ReadWrite,
     /// Recovery adds and fences only.
     ReadOnly,
-    /// Nothing.
+    /// Fences and collections only.
     Full,
 }
 
@@ -134,6 +134,8 @@ pub struct LaneInfo {
     pub free_bytes: u64,
     /// Size of its file system.
     pub total_bytes: u64,
+    /// Bytes kept for fences, collections and recovery adds on a full disk.
+    pub reserve_bytes: u64,
 }
 
 /// The engine as a whole.

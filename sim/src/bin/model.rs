@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use tidemill_sim::{
-    explore::explore,
+    explore::{Found, explore},
+    gc::{Fault, Gc},
     model::{Ledger, Scope},
 };
 
@@ -51,25 +52,33 @@ fn scopes() -> Vec<(&'static str, Scope)> {
     ]
 }
 
-#[expect(clippy::print_stdout, reason = "the output of a command")]
 fn main() {
     let millions: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(20);
+    let limit = millions.saturating_mul(1_000_000);
     for (name, scope) in scopes() {
-        let start = Instant::now();
-        let f = explore(&Ledger(scope), millions.saturating_mul(1_000_000));
-        let verdict = match (&f.violation, f.complete) {
-            (Some((what, _)), _) => format!("BROKEN: {what}"),
-            (None, true) => "holds".to_owned(),
-            (None, false) => "cut, no violation".to_owned(),
-        };
-        println!(
-            "{name}: {verdict}, {} states, depth {}, {:.1} s",
-            f.states,
-            f.depth,
-            start.elapsed().as_secs_f64()
-        );
-        for (n, step) in f.violation.map(|v| v.1).unwrap_or_default().iter().enumerate() {
-            println!("  {:2}. {step}", n + 1);
-        }
+        print(name, || explore(&Ledger(scope), limit));
+    }
+    print("collection, 2 ledgers, a quorum that forgets", || explore(&Gc::default(), limit));
+    let wrong = Gc { faults: Vec::<Fault>::new(), wrong_reads: 1, ..Gc::default() };
+    print("collection, 2 ledgers, a wrong read", || explore(&wrong, limit));
+}
+
+#[expect(clippy::print_stdout, reason = "the output of a command")]
+fn print(name: &str, explore: impl FnOnce() -> Found) {
+    let start = Instant::now();
+    let f = explore();
+    let verdict = match (&f.violation, f.complete) {
+        (Some((what, _)), _) => format!("BROKEN: {what}"),
+        (None, true) => "holds".to_owned(),
+        (None, false) => "cut, no violation".to_owned(),
+    };
+    println!(
+        "{name}: {verdict}, {} states, depth {}, {:.1} s",
+        f.states,
+        f.depth,
+        start.elapsed().as_secs_f64()
+    );
+    for (n, step) in f.violation.map(|v| v.1).unwrap_or_default().iter().enumerate() {
+        println!("  {:2}. {step}", n + 1);
     }
 }

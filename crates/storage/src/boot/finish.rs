@@ -15,7 +15,7 @@ use crate::{
         control::{Control, Listed},
         header::SegmentHeader,
     },
-    lane::{Core, Lane, control::ControlFile, queue::Queue, roll::RollError, seal},
+    lane::{Core, Lane, control::ControlFile, queue::Queue, reserve::Need, roll::RollError, seal},
     ledgers::Ledgers,
     report::FinishBoot,
     segment::Segment,
@@ -50,8 +50,9 @@ pub(crate) fn finish(mut boot: Boot, finish: FinishBoot) -> Result<Shared, OpenE
     for lane in &shared.lanes {
         let next_group = lane.position.lock().group + 1;
         let mut core = Core::new(Arc::clone(lane), None, next_group);
-        // Without room the lane starts read-only.
-        match core.roll(&shared) {
+        core.find_reserve(&shared);
+        // Without room the lane starts read-only; what must get through then takes the reserve.
+        match core.roll(&shared, Need::Plain) {
             Ok(()) | Err(RollError::Stalled) => {}
             Err(RollError::Fatal(p)) => {
                 return Err(OpenError::Io {
@@ -90,6 +91,7 @@ fn lane(index: usize, s: ScannedLane, queue_bytes: usize) -> (Lane, Rest) {
         space: AtomicU8::new(0),
         free_bytes: AtomicU64::new(0),
         total_bytes: AtomicU64::new(0),
+        reserve_bytes: AtomicU64::new(0),
         dir: s.dir,
     };
     let rest = Rest {

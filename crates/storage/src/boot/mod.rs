@@ -51,6 +51,9 @@ fn check_config(config: &EngineConfig) -> Result<(), OpenError> {
     if config.segment_bytes < 64 << 10 || config.segment_bytes > 2 << 30 {
         return fail("the segment size must be between 64 KiB and 2 GiB");
     }
+    if config.reserve_bytes < crate::lane::reserve::LEAST {
+        return fail("the reserve must be at least 64 KiB");
+    }
     let mut dirs: Vec<&PathBuf> = config.lanes.iter().collect();
     dirs.sort();
     dirs.dedup();

@@ -39,6 +39,7 @@ pub(super) fn info(shared: &Shared) -> EngineInfo {
                 space: lane.space_state(),
                 free_bytes: lane.free_bytes.load(Ordering::Relaxed),
                 total_bytes: lane.total_bytes.load(Ordering::Relaxed),
+                reserve_bytes: lane.reserve_bytes.load(Ordering::Relaxed),
             }
         })
         .collect();

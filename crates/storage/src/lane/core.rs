@@ -8,9 +8,13 @@ use std::{
 
 use tidemill_types::LedgerId;
 
-use super::{Lane, queue::Op};
+use super::{Lane, queue::Op, roll::RollError};
 use crate::{
-    counters::add, error::Poison, format::group::GroupBuilder, ledger::Ledger, segment::Segment,
+    counters::add,
+    error::Poison,
+    format::{BLOCK, group::GroupBuilder},
+    ledger::Ledger,
+    segment::Segment,
     shared::Shared,
 };
 
@@ -26,6 +30,10 @@ pub(crate) struct ActiveSegment {
     pub(crate) rows: u64,
     /// A write failed, or it was scanned at boot: nothing is appended any more (R19).
     pub(crate) must_seal: bool,
+    /// It was the reserve: plain adds stay out.
+    pub(crate) is_reserve: bool,
+    /// A group of plain adds did not fit and there was no room for another segment.
+    pub(crate) is_full: bool,
 }
 
 /// What the runner of a lane does next.
@@ -54,6 +62,8 @@ pub(crate) struct Core {
     /// Entries whose bytes are in memory, the oldest first.
     pub(crate) recent: VecDeque<(Arc<Ledger>, i64, usize)>,
     pub(crate) recent_bytes: usize,
+    /// Bytes of the reserve, 0 = there is none.
+    pub(crate) reserve: u64,
     pub(crate) stopped: bool,
 }
 
@@ -69,6 +79,7 @@ impl Core {
             space_at: Duration::ZERO,
             recent: VecDeque::new(),
             recent_bytes: 0,
+            reserve: 0,
             stopped: false,
         }
     }
@@ -99,15 +110,27 @@ impl Core {
             self.commit(shared, ops)?;
             return Ok(Next::Again);
         }
-        let stopping = self.lane.queue.stopping();
-        if self.closing_at.is_some_and(|at| stopping || now >= at) {
-            self.close_group(shared)?;
-        }
-        if stopping && self.lane.queue.is_empty() {
+        if self.lane.queue.stopping() && self.lane.queue.is_empty() {
+            self.end(shared)?;
             self.stop();
             return Ok(Next::Stopped);
         }
+        if self.closing_at.is_some_and(|at| now >= at) {
+            self.close_group(shared)?;
+        }
         Ok(Next::At(self.due()))
+    }
+
+    /// An orderly end leaves a sealed segment, so that the next boot reads a footer and scans nothing.
+    fn end(&mut self, shared: &Shared) -> Result<(), Poison> {
+        if self.active.as_ref().is_some_and(|a| a.data_end > BLOCK) {
+            return match self.seal(shared) {
+                // Not sealed: it will be scanned, as after a crash.
+                Ok(()) | Err(RollError::Stalled) => Ok(()),
+                Err(RollError::Fatal(p)) => Err(p),
+            };
+        }
+        Ok(())
     }
 
     /// Ends the lane; what is queued gets no answer.

@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use super::{core::Core, queue::Op, roll::RollError};
+use super::{core::Core, queue::Op, reserve::Need, roll::RollError};
 use crate::{
     acks::Acks,
     counters::add,
@@ -22,18 +22,18 @@ pub(super) struct Placed {
 
 impl Core {
     /// Writes what was taken from the queue.
-    pub(super) fn commit(&mut self, shared: &Shared, ops: Vec<Op>) -> Result<(), Poison> {
-        let needs_segment = ops.iter().any(Self::has_record);
-        if needs_segment {
-            let bytes: usize = ops.iter().map(Op::weight).sum();
-            match self.make_room(shared, bytes as u64, ops.len() as u64) {
-                Ok(()) => {}
-                Err(RollError::Fatal(p)) => return Err(p),
-                Err(RollError::Stalled) => {
-                    self.refuse(shared, ops);
-                    return Ok(());
-                }
-            }
+    pub(super) fn commit(&mut self, shared: &Shared, mut ops: Vec<Op>) -> Result<(), Poison> {
+        if ops.iter().any(Self::is_plain) && !self.find_room(shared, &ops, Need::Plain)? {
+            let (plain, urgent) = ops.into_iter().partition(Self::is_plain);
+            self.refuse(shared, plain);
+            ops = urgent;
+        }
+        if ops.iter().any(Self::has_record)
+            && !ops.iter().any(Self::is_plain)
+            && !self.find_room(shared, &ops, Need::Urgent)?
+        {
+            self.refuse(shared, ops);
+            return Ok(());
         }
         let mut placed = self.build(ops);
         if self.builder.is_empty() {
@@ -51,6 +51,21 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is a segment for the records of these operations.
+    fn find_room(&mut self, shared: &Shared, ops: &[Op], need: Need) -> Result<bool, Poison> {
+        let bytes: usize = ops.iter().map(Op::weight).sum();
+        match self.make_room(shared, bytes as u64, ops.len() as u64, need) {
+            Ok(()) => Ok(true),
+            Err(RollError::Stalled) => Ok(false),
+            Err(RollError::Fatal(p)) => Err(p),
+        }
+    }
+
+    /// Plain adds end where the reserve begins.
+    fn is_plain(op: &Op) -> bool {
+        matches!(op, Op::Add { kind: AddKind::Normal, .. })
     }
 
     fn has_record(op: &Op) -> bool {

@@ -6,6 +6,7 @@ pub(crate) mod control;
 mod core;
 mod group;
 pub(crate) mod queue;
+pub(crate) mod reserve;
 pub(crate) mod roll;
 pub(crate) mod seal;
 mod space;
@@ -49,6 +50,8 @@ pub(crate) struct Lane {
     pub(crate) space: AtomicU8,
     pub(crate) free_bytes: AtomicU64,
     pub(crate) total_bytes: AtomicU64,
+    /// Bytes of the reserve.
+    pub(crate) reserve_bytes: AtomicU64,
 }
 
 impl Lane {
