@@ -20,6 +20,9 @@ pub enum BookieError {
     /// The disks cannot be used.
     #[error("cannot open the disks: {0}")]
     Storage(String),
+    /// A data directory cannot be used: it cannot be made, written or read.
+    #[error("cannot use the data directory: {0}")]
+    Directory(String),
     /// The descriptions of the services cannot be read: a bug.
     #[error("cannot offer reflection: {0}")]
     Reflection(String),
@@ -32,6 +35,7 @@ impl BookieError {
         match self {
             Self::Config { .. } | Self::Bind(_) => ErrorCode::InvalidArgument,
             Self::Storage(_) => ErrorCode::Conflict,
+            Self::Directory(_) => ErrorCode::BadDirectory,
             Self::Reflection(_) => ErrorCode::Internal,
         }
     }

@@ -115,13 +115,10 @@ impl Fault {
 
     /// A batch that breaks the format. `index`: which batch of the call.
     pub(crate) fn batch(index: usize, e: &BatchError) -> Self {
-        Self::field(
-            e.error_code(),
-            &format!("batches[{index}]"),
-            &e.to_string(),
-            "a valid record batch within the limits",
-        )
-        .with("batch_error", e.code())
+        let field = format!("batches[{index}]");
+        let mut f = Self::new(e.error_code(), format!("{field}: {e}"));
+        f.0.field = Some((field, e.allowed()));
+        f.with("batch_error", e.code())
     }
 
     pub(crate) fn with(mut self, key: &'static str, value: impl Into<String>) -> Self {
@@ -214,9 +211,9 @@ pub(crate) fn opening_of(topic: &crate::route::Topic, id: tidemill_types::Partit
     Fault::opening(&crate::route::name_of(topic, id))
 }
 
-/// A request that could not be read: one above the size limit gets its typed form.
+/// A request that could not be read: one above the size limit or of another form gets its typed error.
 pub(crate) fn decoding(status: Status) -> Status {
-    match too_large(status.code(), status.message()) {
+    match unreadable(status.code(), status.message()) {
         Some(fault) => fault.into(),
         None => status,
     }
@@ -226,6 +223,33 @@ pub(crate) fn decoding(status: Status) -> Status {
 pub(crate) fn too_large(code: tonic::Code, message: &str) -> Option<Fault> {
     let ours = code == tonic::Code::OutOfRange && message.contains("decoded message length too large");
     ours.then(|| Fault::field(ErrorCode::MessageTooLarge, "message", message, "a message below the limit"))
+}
+
+/// The transport's error about a request that it could not read, in our form; `None` for others.
+pub(crate) fn unreadable(code: tonic::Code, message: &str) -> Option<Fault> {
+    too_large(code, message).or_else(|| malformed(code, message))
+}
+
+/// What the transport and the decoder of messages say of a request that is no message. They give it as their own failure,
+/// and nothing else says so but the text.
+const MALFORMED: [&str; 4] = [
+    "failed to decode Protobuf message",
+    "protocol error: received message",
+    "Missing request message",
+    "Unexpected EOF",
+];
+
+fn malformed(code: tonic::Code, message: &str) -> Option<Fault> {
+    let ours = code == tonic::Code::Internal && MALFORMED.iter().any(|m| message.starts_with(m));
+    ours.then(|| {
+        let why = format!("it cannot be read ({message})");
+        Fault::field(
+            ErrorCode::InvalidArgument,
+            "message",
+            &why,
+            "one message of the type that the method takes",
+        )
+    })
 }
 
 /// `host:port`, IPv6 in brackets.

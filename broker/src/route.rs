@@ -79,12 +79,16 @@ impl Core {
         match self.owned.get(id) {
             // Every request carries the epoch that the client knows; a broker with a lower one is not the owner (metadata,
             // Sessions). An older one is no fault: the answer tells the new one.
-            Some(Held::Log(log)) if Epoch(known) <= log.epoch() => match log.state() {
-                LogState::Recovering | LogState::Serving => Ok(log),
-                _ => Err(self.not_here(topic, id)),
-            },
+            Some(Held::Log(log)) if matches!(log.state(), LogState::Recovering | LogState::Serving) => {
+                if Epoch(known) <= log.epoch() {
+                    Ok(log)
+                } else {
+                    Err(self.behind(topic, id, log.epoch()))
+                }
+            }
             Some(Held::Log(_)) => Err(self.not_here(topic, id)),
-            Some(Held::Opening(epoch)) if Epoch(known) <= epoch => {
+            Some(Held::Opening(epoch)) if Epoch(known) > epoch => Err(self.behind(topic, id, epoch)),
+            Some(Held::Opening(_)) => {
                 self.owned.want(id);
                 self.metrics.no_owner.inc();
                 Err(Fault::opening(&name_of(topic, id)))
@@ -126,6 +130,16 @@ impl Core {
     /// The planner wants this broker to own it.
     fn is_mine(&self, id: PartitionId) -> bool {
         self.mirror.table().partition(id).is_some_and(|p| p.assigned == Some(self.member))
+    }
+
+    /// The client knows a newer epoch than the one that this broker holds: somebody else owns it by now, known here or not.
+    fn behind(&self, topic: &Topic, id: PartitionId, held: Epoch) -> Fault {
+        let fault = self.not_here(topic, id);
+        if fault.code() == ErrorCode::NotOwner {
+            return fault;
+        }
+        self.metrics.not_owner.inc();
+        Fault::not_owner(&name_of(topic, id), None, held)
     }
 
     /// Who owns it, if not this broker.

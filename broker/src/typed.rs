@@ -9,10 +9,10 @@ use tower::{Layer, Service};
 
 use crate::{
     deadline::Deadline,
-    fault::{Fault, too_large},
+    fault::{Fault, unreadable},
 };
 
-/// Answers calls whose deadline has passed, and replaces the status of a message above the size limit.
+/// Answers calls whose deadline has passed, and replaces the status of a message that is above the size limit or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypedErrors;
 
@@ -64,7 +64,7 @@ where
 /// An error without a message has its status in the headers.
 fn retype(headers: &mut HeaderMap) {
     let Some(status) = Status::from_header_map(headers) else { return };
-    let Some(fault) = too_large(status.code(), status.message()) else { return };
+    let Some(fault) = unreadable(status.code(), status.message()) else { return };
     if let Err(e) = Status::from(fault).add_header(headers) {
         tracing::debug!(error = %e, "a status does not fit into headers");
     }
@@ -76,6 +76,22 @@ mod tests {
     use tidemill_types::ErrorCode;
 
     use super::*;
+
+    #[test]
+    fn a_message_that_is_none_is_the_callers_fault() {
+        for text in ["failed to decode Protobuf message: invalid varint", "Missing request message."] {
+            let mut headers = HeaderMap::new();
+            Status::internal(text).add_header(&mut headers).unwrap();
+            retype(&mut headers);
+            let status = Status::from_header_map(&headers).unwrap();
+            assert_eq!(code_of(&status).unwrap().0, ErrorCode::InvalidArgument);
+            assert!(status.message().contains(text), "{status:?}");
+        }
+        let mut headers = HeaderMap::new();
+        Status::internal("a bug").add_header(&mut headers).unwrap();
+        retype(&mut headers);
+        assert_eq!(Status::from_header_map(&headers).unwrap().code(), tonic::Code::Internal);
+    }
 
     #[test]
     fn the_size_limit_is_a_typed_error_and_others_stay() {

@@ -57,7 +57,8 @@ pub(crate) struct Global {
         value_name = "URL[,URL]"
     )]
     pub(crate) server: Vec<String>,
-    /// How long a call may take before its outcome counts as unknown.
+    /// How long one call may take, with its retries, before its outcome counts as unknown. Records that are written have
+    /// a bound of their own: --delivery-timeout.
     #[arg(long, global = true, default_value = "30s", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) timeout: std::time::Duration,
     /// No progress, no summary.

@@ -64,10 +64,17 @@ impl CliError {
     }
 }
 
-/// A role that does not start: what its configuration can mend is wrong usage, a held directory is a conflict.
+/// A role that does not start: what its configuration or the rights of its directory can mend is wrong usage, a held
+/// directory is a conflict.
 pub(crate) fn start_failed(role: &str, why: &str, code: ErrorCode) -> CliError {
     let exit = if code == ErrorCode::Conflict { Exit::Conflict } else { Exit::Usage };
-    CliError::new(role, why, code).exit(exit)
+    let error = CliError::new(role, why, code).exit(exit);
+    match code {
+        ErrorCode::BadDirectory => {
+            error.help("give the directory to the user that runs this, or choose another one")
+        }
+        _ => error,
+    }
 }
 
 fn exit_of(code: ErrorCode) -> Exit {
@@ -88,7 +95,10 @@ fn exit_of(code: ErrorCode) -> Exit {
 
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}: {} ({})", self.what, self.why, self.code)?;
+        // The reason may be an error's text, which ends with its code.
+        let end = format!("({})", self.code);
+        let why = self.why.strip_suffix(&end).map_or(self.why.as_str(), str::trim_end);
+        write!(f, "error: {}: {why} {end}", self.what)?;
         if let Some(help) = &self.help {
             write!(f, "\nhelp: {help}")?;
         }
@@ -107,6 +117,12 @@ mod tests {
         let e = CliError::new("topic \"a\"", "no such topic", ErrorCode::UnknownTopic).help("create it");
         assert_eq!(e.to_string(), "error: topic \"a\": no such topic (UNKNOWN_TOPIC)\nhelp: create it");
         assert_eq!(e.exit, Exit::NotFound);
+        let e = CliError::new(
+            "produce to t",
+            "1 not written; first failure: no (UNKNOWN_TOPIC)",
+            ErrorCode::UnknownTopic,
+        );
+        assert_eq!(e.to_string(), "error: produce to t: 1 not written; first failure: no (UNKNOWN_TOPIC)");
         assert_eq!(exit_of(ErrorCode::TopicExists), Exit::Conflict);
         assert_eq!(exit_of(ErrorCode::OutcomeUnknown), Exit::TimedOut);
         assert_eq!(exit_of(ErrorCode::DiskFull), Exit::Failed);

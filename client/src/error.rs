@@ -46,13 +46,23 @@ impl ClientError {
 
     /// The deadline passed; `last` is why no earlier try succeeded.
     pub(crate) fn deadline(what: &str, last: Option<&Self>) -> Self {
-        let why = last.map_or_else(String::new, |e| format!("; last answer: {e}"));
+        let why = last.map_or_else(String::new, |e| format!("; last answer: {}", e.apart(what)));
         Self::new(ErrorCode::DeadlineExceeded, format!("{what}: no success within the deadline{why}"))
+    }
+
+    /// For the inside of a message that names `what` and ends with [`ErrorCode::DeadlineExceeded`]: neither stands there
+    /// twice.
+    fn apart(&self, what: &str) -> String {
+        let why = self.message.strip_prefix(what).and_then(|m| m.strip_prefix(": ")).unwrap_or(&self.message);
+        match self.code {
+            Some(code) if code != ErrorCode::DeadlineExceeded => format!("{why} ({code})"),
+            _ => why.to_owned(),
+        }
     }
 
     /// From a gRPC status.
     pub(crate) fn from_status(what: &str, status: &Status) -> Self {
-        let message = format!("{what}: {}", status.message());
+        let message = said(what, status.message());
         let retry_after = status.get_details_retry_info().and_then(|r| r.retry_delay);
         if let Some((code, metadata)) = code_of(status) {
             let owner = metadata.get("owner").filter(|o| !o.is_empty()).map(|o| OwnerHint {
@@ -82,7 +92,7 @@ impl ClientError {
             code,
             // A code that this version does not know: the server says whether to retry.
             retryable: e.retryable || code.is_some_and(ErrorCode::retryable),
-            message: format!("{what}: {}", e.message),
+            message: said(what, &e.message),
             retry_after: (e.retry_after_ms > 0).then(|| Duration::from_millis(u64::from(e.retry_after_ms))),
             owner,
         }
@@ -93,6 +103,12 @@ impl ClientError {
     pub fn outcome_unknown(&self) -> bool {
         matches!(self.code, None | Some(ErrorCode::OutcomeUnknown | ErrorCode::DeadlineExceeded))
     }
+}
+
+/// `what: why`, also when the server's words begin with what was tried.
+fn said(what: &str, message: &str) -> String {
+    let named = message.strip_prefix(what).is_some_and(|rest| rest.starts_with(": "));
+    if named { message.to_owned() } else { format!("{what}: {message}") }
 }
 
 /// A broken HTTP/2 stream shows as `INTERNAL` with the transport's error as its source.
@@ -127,6 +143,22 @@ mod tests {
         assert_eq!(e.owner, Some(OwnerHint { address: "h:1".into(), epoch: 7 }));
         assert_eq!((e.retryable, e.retry_after), (true, Some(Duration::from_millis(20))));
         assert_eq!(e.to_string(), "produce: moved (NOT_OWNER)");
+    }
+
+    #[test]
+    fn nothing_stands_in_a_message_twice() {
+        let s = status(ErrorCode::TopicExists, "create topic a: it exists already", Details::default());
+        let e = ClientError::from_status("create topic a", &s);
+        assert_eq!(e.to_string(), "create topic a: it exists already (TOPIC_EXISTS)");
+        let late = ClientError::deadline("create topic a", Some(&e));
+        let last = "last answer: it exists already (TOPIC_EXISTS)";
+        assert_eq!(
+            late.to_string(),
+            format!("create topic a: no success within the deadline; {last} (DEADLINE_EXCEEDED)")
+        );
+        let again = ClientError::deadline("x", Some(&ClientError::deadline("x", None)));
+        assert_eq!(again.to_string().matches("(DEADLINE_EXCEEDED)").count(), 1);
+        assert_eq!(again.to_string().matches("x: ").count(), 1);
     }
 
     #[test]

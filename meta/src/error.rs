@@ -79,7 +79,8 @@ impl MetaStartError {
         match self {
             Self::Config { .. } => ErrorCode::InvalidArgument,
             Self::Locked { .. } | Self::MixedUp { .. } | Self::Bind(_) => ErrorCode::Conflict,
-            Self::Io { .. } | Self::Raft(_) | Self::Reflection(_) => ErrorCode::Internal,
+            Self::Io { .. } => ErrorCode::BadDirectory,
+            Self::Raft(_) | Self::Reflection(_) => ErrorCode::Internal,
             Self::Corrupt { .. } => ErrorCode::Corrupt,
         }
     }

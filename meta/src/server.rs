@@ -111,7 +111,9 @@ pub(crate) async fn keep_health(node: Arc<Node>, switch: ServingSwitch) {
         } else if member {
             node.sup.health().waits_for(&key, "the metadata quorum has no leader");
         } else {
-            node.sup.health().waits_for(&key, "the metadata quorum is not initialised");
+            node.sup
+                .health()
+                .waits_for(&key, "the metadata quorum is not initialised: it waits for one Initialize call");
         }
         switch.set(leader).await;
         if metrics.changed().await.is_err() {

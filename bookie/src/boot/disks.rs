@@ -20,12 +20,15 @@ pub(crate) async fn scan(
     spawn_blocking(move || Engine::open_scan(disk, engine_config))
         .await
         .map_err(|e| BookieError::Storage(e.to_string()))?
-        .map_err(|e| BookieError::Storage(e.to_string()))
+        .map_err(|e| match e {
+            OpenError::Io { .. } => BookieError::Directory(e.to_string()),
+            e => BookieError::Storage(e.to_string()),
+        })
 }
 
 fn engine_config(config: &BookieConfig, fatal: Supervisor) -> Result<EngineConfig, BookieError> {
     let absolute = |dir: &PathBuf| {
-        std::path::absolute(dir).map_err(|e| BookieError::Storage(format!("{}: {e}", dir.display())))
+        std::path::absolute(dir).map_err(|e| BookieError::Directory(format!("{}: {e}", dir.display())))
     };
     let lanes = config.data_dirs.iter().map(absolute).collect::<Result<_, _>>()?;
     let share = |percent: u8| f64::from(percent) / 100.0;

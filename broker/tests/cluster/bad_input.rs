@@ -114,6 +114,9 @@ async fn produce_refuses_what_is_wrong() {
     let e = raw::producer(&b).await.produce(late(produce("t", 0, good()))).await.unwrap_err();
     let (found, details) = code_of(&e).unwrap();
     assert_eq!((found, details["outcome"].as_str()), (ErrorCode::DeadlineExceeded, "NOT_WRITTEN"));
+    // A newer epoch than the broker's: somebody else owns the partition by now, and no wait for a take-over changes that.
+    let newer = v1::ProduceRequest { epoch: 1_000, ..produce("t", 0, good()) };
+    assert_eq!(code(&p.produce(newer).await.unwrap_err()), ErrorCode::NotOwner);
     // On the same connection: nothing of all that is there, and the next call works.
     let r = p.produce(produce("t", 0, good())).await.unwrap().into_inner();
     assert_eq!((r.base_offset, r.count), (1, 2));

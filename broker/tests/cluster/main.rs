@@ -4,6 +4,8 @@
 mod bad_input;
 mod failover;
 mod harness;
+mod hostile;
+mod huge;
 mod life;
 mod raw;
 mod round_trip;

@@ -13,7 +13,7 @@ use crate::harness::Broker;
 
 /// One HTTP/2 connection.
 #[derive(Clone)]
-pub(crate) struct Connection(SendRequest<Body>);
+pub(crate) struct Connection(pub(crate) SendRequest<Body>);
 
 impl tower::Service<Request<Body>> for Connection {
     type Response = Response<Incoming>;
@@ -29,7 +29,7 @@ impl tower::Service<Request<Body>> for Connection {
     }
 }
 
-async fn connect(b: &Broker) -> (Connection, Uri) {
+pub(crate) async fn connect(b: &Broker) -> (Connection, Uri) {
     let tcp = tokio::net::TcpStream::connect(b.handle.addr()).await.unwrap();
     let (send, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(tcp)).await.unwrap();

@@ -7,10 +7,15 @@ use std::{
     time::Duration,
 };
 
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 use tidemill_runtime::Supervisor;
 use tidemill_types::ErrorCode;
 use tokio::process::{Child, ChildStdin, Command};
 
+use super::layout::Layout;
 use crate::error::CliError;
 
 /// What to do when a child ends by itself.
@@ -29,6 +34,7 @@ pub(crate) struct Spec {
     pub(crate) args: Vec<String>,
 }
 
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const BACKOFF: Duration = Duration::from_millis(500);
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -37,8 +43,38 @@ pub(crate) fn run(sup: &Supervisor, root: &Path, spec: Spec, restart: Restart) -
     let files = Files::new(root, &spec.name)?;
     let first = files.start(&spec)?;
     let sup2 = sup.clone();
-    sup.spawn("child", async move { keep(sup2, files, spec, restart, first).await });
+    sup.spawn("child", async move {
+        let first = match first {
+            Some(child) => Some(child),
+            None => when_free(&sup2, &files, &spec).await,
+        };
+        if let Some(first) = first {
+            keep(sup2, files, spec, restart, first).await;
+        }
+    });
     Ok(())
+}
+
+/// Starts it when the process of an earlier run, which still holds the log, has ended: it drains when its parent is gone.
+async fn when_free(sup: &Supervisor, files: &Files, spec: &Spec) -> Option<Child> {
+    let key = format!("{}/start", spec.name);
+    sup.health().waits_for(&key, "a process of an earlier run of this member has not ended yet");
+    let started = loop {
+        tokio::select! {
+            () = sup.token().cancelled() => break None,
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+        }
+        match files.start(spec) {
+            Ok(None) => {}
+            Ok(started) => break started,
+            Err(e) => {
+                sup.fatal(&e.to_string());
+                break None;
+            }
+        }
+    };
+    sup.health().has(&key);
+    started
 }
 
 async fn keep(sup: Supervisor, files: Files, spec: Spec, restart: Restart, first: Child) {
@@ -60,12 +96,17 @@ async fn keep(sup: Supervisor, files: Files, spec: Spec, restart: Restart, first
                     () = sup.token().cancelled() => return,
                     () = tokio::time::sleep(BACKOFF) => {}
                 }
-                match files.start(&spec) {
-                    Ok(c) => {
+                let again = match files.start(&spec) {
+                    Ok(None) => when_free(&sup, &files, &spec).await.map(Ok),
+                    other => other.transpose(),
+                };
+                match again {
+                    None => return,
+                    Some(Ok(c)) => {
                         child = c;
                         stdin = child.stdin.take();
                     }
-                    Err(e) => {
+                    Some(Err(e)) => {
                         sup.fatal(&e.to_string());
                         return;
                     }
@@ -102,17 +143,22 @@ impl Files {
             fs::create_dir_all(root.join(dir))
                 .map_err(|e| CliError::usage(format!("{}", root.join(dir).display()), e.to_string()))?;
         }
-        Ok(Self {
-            log: root.join("logs").join(format!("{name}.log")),
-            pid: root.join("pids").join(format!("{name}.pid")),
-        })
+        Ok(Self { log: Layout::log_file(root, name), pid: root.join("pids").join(format!("{name}.pid")) })
     }
 
-    fn start(&self, spec: &Spec) -> Result<Child, CliError> {
+    /// Starts it, unless a process of an earlier run holds the log.
+    fn start(&self, spec: &Spec) -> Result<Option<Child>, CliError> {
         let fail = |e: std::io::Error| {
             CliError::new(format!("start of {}", spec.name), e.to_string(), ErrorCode::Internal)
         };
         let log = File::options().create(true).append(true).open(&self.log).map_err(fail)?;
+        // The lock belongs to the opened file, so the child holds it by its standard output for as long as it lives, however
+        // its parent ends: whoever gets the lock has proved that the child is gone.
+        match flock(&log, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(e) => return Err(fail(e.into())),
+        }
         let exe = std::env::current_exe().map_err(fail)?;
         let mut command = Command::new(exe);
         // The variables were meant for this process; a member would take them as configuration keys of its own.
@@ -133,7 +179,7 @@ impl Files {
         if let Some(id) = child.id() {
             fs::write(&self.pid, format!("{id}\n")).map_err(fail)?;
         }
-        Ok(child)
+        Ok(Some(child))
     }
 
     fn forget_pid(&self) {

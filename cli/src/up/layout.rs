@@ -5,7 +5,7 @@
 //! | `LOCK` | held while a cluster runs on the directory |
 //! | `up.json` | number of members and their ports, so that a restart finds the same ones |
 //! | `meta-N/`, `bookie-N/` | the data of each member |
-//! | `logs/NAME.log`, `pids/NAME.pid` | with `--processes` |
+//! | `logs/NAME.log`, `pids/NAME.pid` | with `--processes`; a member holds a lock on its log as long as it lives |
 
 use std::{
     collections::BTreeMap,
@@ -45,7 +45,9 @@ impl Layout {
     /// Creates or opens `root` and takes its lock.
     pub(crate) fn open(root: &Path) -> Result<Self, CliError> {
         let fail = |e: std::io::Error| {
-            CliError::usage(format!("data directory {}", root.display()), e.to_string())
+            let what = format!("data directory {}", root.display());
+            CliError::new(what, e.to_string(), ErrorCode::BadDirectory)
+                .exit(Exit::Usage)
                 .help("choose a directory that this user may write with --data-dir")
         };
         fs::create_dir_all(root).map_err(fail)?;
@@ -80,6 +82,20 @@ impl Layout {
     /// The data directory of a member.
     pub(crate) fn member_dir(&self, name: &str) -> PathBuf {
         self.root.join(name)
+    }
+
+    /// The log of a member that is a process of its own.
+    pub(crate) fn log_file(root: &Path, name: &str) -> PathBuf {
+        root.join("logs").join(format!("{name}.log"))
+    }
+
+    /// Whether no process of an earlier run under this name is left. Members inside of a process ended with the one that held
+    /// `LOCK`; each of the others has held the lock of its log through its standard output since before it ran.
+    pub(crate) fn is_gone(&self, name: &str) -> bool {
+        match File::options().append(true).open(Self::log_file(&self.root, name)) {
+            Ok(log) => flock(&log, FlockOperation::NonBlockingLockExclusive).is_ok(),
+            Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+        }
     }
 
     /// The member's port: the one of the last run while nobody else took it, else a free one.

@@ -4,6 +4,7 @@ mod bootstrap;
 pub(crate) mod child;
 mod layout;
 mod members;
+mod pages;
 mod plan;
 mod ready;
 
@@ -39,7 +40,8 @@ async fn serve(global: &Global, args: &UpArgs) -> Result<(), CliError> {
     signals::watch(&sup, false)?;
     let metrics = Metrics::new();
     let pages = Supervisor::new(health.clone());
-    http::serve(&pages, args.http, "tidemill up", health.clone(), metrics.clone())
+    pages::announce(args, &plan, &metrics);
+    http::serve(&pages, args.http, &pages::title(args, &plan), health.clone(), metrics.clone())
         .await
         .map_err(|e| roles::bind_error(&e).help("choose other ports with --listen and --http"))?;
     let cluster = Cluster::new(args, &sup, &metrics);
@@ -98,7 +100,7 @@ impl Cluster {
         self.start_role(args, layout, &plan.metas, sup, 0).await?;
         let client = MetaClient::connect(MetaClientConfig::new(plan.meta_addresses()), &sup.child());
         let id = bootstrap::quorum(&client, plan, layout, sup).await?;
-        let old = ready::old_sessions(&client, sup).await?;
+        let old = ready::old_sessions(&client, plan, |name| layout.is_gone(name), sup).await?;
         self.start_role(args, layout, &plan.bookies, sup, 1).await?;
         self.start_role(args, layout, &plan.brokers, sup, 2).await?;
         ready::wait(&client, plan, &old, sup).await?;

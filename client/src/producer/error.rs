@@ -115,12 +115,20 @@ pub struct DeliveryError {
     pub message: Arc<str>,
 }
 
-impl fmt::Display for DeliveryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = self.code.unwrap_or(match self.kind {
+impl DeliveryError {
+    /// The code that the display ends with: of the last answer, else that of the outcome.
+    #[must_use]
+    pub fn shown_code(&self) -> ErrorCode {
+        self.code.unwrap_or(match self.kind {
             NotDelivered::NotWritten => ErrorCode::NotWritten,
             NotDelivered::Unknown => ErrorCode::OutcomeUnknown,
-        });
+        })
+    }
+}
+
+impl fmt::Display for DeliveryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.shown_code();
         let kind = match self.kind {
             NotDelivered::NotWritten => "not written",
             NotDelivered::Unknown => "outcome unknown",

@@ -9,7 +9,10 @@ use tidemill_proto::{
         change_members_request::Change, change_members_response::Outcome,
     },
 };
-use tidemill_types::{ClusterId, ErrorCode, MemberId};
+use tidemill_types::{
+    ClusterId, ErrorCode, Incarnation, MemberId, RequestId, SessionId,
+    meta::{Command, Request},
+};
 use tonic::Status;
 
 use crate::{MetaClient, MetaError, retry::Backoff};
@@ -102,6 +105,27 @@ impl MetaClient {
             self.inner.quorum.learn(address);
         }
         Ok(answer.into())
+    }
+
+    /// Ends the session of a process that is proven to be gone, instead of waiting for its TTL. Without effect when it is not
+    /// that session of that member and incarnation any more. The proof is the caller's: it must own the process, as
+    /// `tidemill up` owns those that ran on its locked directory.
+    ///
+    /// # Errors
+    /// [`MetaError::Unavailable`], [`MetaError::OutcomeUnknown`]: it may be called again.
+    pub async fn end_session(
+        &self,
+        session: SessionId,
+        member: MemberId,
+        incarnation: Incarnation,
+    ) -> Result<(), MetaError> {
+        let command = Command::EndSession { session, member, incarnation };
+        // Outside of any session nothing is remembered of a request; a second one of this command changes nothing.
+        let request = Request { session: SessionId::NONE, request: RequestId(0), command };
+        match self.propose_request(&request).await? {
+            Ok(_) => Ok(()),
+            Err(r) => Err(MetaError::Refused { code: ErrorCode::Conflict, why: r.to_string() }),
+        }
     }
 
     /// The status of every member whose address is known.

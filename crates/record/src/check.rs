@@ -1,14 +1,17 @@
 //! What is checked of a batch without opening it.
 //!
-//! One pass over the bytes for the CRC, no allocation, never a decompression.
+//! One pass over the bytes for the CRC, and of uncompressed records one over their lengths; no allocation, never a
+//! decompression.
 
 use crate::header::crc_of;
-use crate::record::MIN_RECORD_BYTES;
-use crate::{BatchError, BatchHeader, HEADER_BYTES, Limits, TimestampType};
+use crate::record::{Layout, MIN_RECORD_BYTES};
+use crate::{BatchError, BatchHeader, Compression, HEADER_BYTES, Limits, TimestampType};
 
 /// Checks a batch that a producer sent: `batch` is exactly one batch. In this order: size limit and length, magic,
 /// CRC, attributes (known compression, create time, no control bit, nothing that only a broker sets), record count
-/// (at least 1, one per offset, and fitting into the bytes), producer fields, timestamps.
+/// (at least 1, one per offset, and fitting into the bytes), producer fields, timestamps, and of an uncompressed batch the
+/// form of every record: lengths, varints, headers, offsets without a gap. What a compressed batch holds is found by those
+/// who open it.
 ///
 /// Without a producer id the epoch and the sequence are ignored as long as they are -1 or 0: clients differ there.
 ///
@@ -21,7 +24,37 @@ pub fn check(batch: &[u8], limits: &Limits) -> Result<BatchHeader, BatchError> {
     check_count(&header, limits, max.max(1), max)?;
     check_producer(&header)?;
     check_times(&header)?;
+    if header.attributes.compression()? == Compression::None {
+        check_records(batch, &header, limits)?;
+    }
     Ok(header)
+}
+
+/// Walks over uncompressed records: as many as the header says, one per offset, none beyond the batch.
+fn check_records(batch: &[u8], header: &BatchHeader, limits: &Limits) -> Result<(), BatchError> {
+    let mut at = HEADER_BYTES;
+    for expected in 0..header.count {
+        let record = Layout::check(batch, at, limits)?;
+        if record.offset_delta != expected {
+            let (found, only) = (record.offset_delta.into(), expected.into());
+            return Err(BatchError::OffsetDelta { field: "offset delta", found, min: only, max: only });
+        }
+        create_time(header, record.timestamp_delta)?;
+        at = record.end;
+    }
+    match batch.len() - at {
+        0 => Ok(()),
+        rest => Err(BatchError::Trailing { field: "last record", bytes: rest as u64 }),
+    }
+}
+
+/// The timestamp of a record, ms.
+pub(crate) fn create_time(header: &BatchHeader, delta: i64) -> Result<i64, BatchError> {
+    header.base_timestamp.checked_add(delta).ok_or(BatchError::Timestamp {
+        field: "timestamp delta",
+        found: delta,
+        allowed: "base timestamp plus delta fits 64 bits",
+    })
 }
 
 /// Checks a batch that comes from a log: as [`check()`], but it may be a control batch, have append time and a delete
@@ -106,12 +139,15 @@ pub(crate) fn check_count(
         ratio => payload.saturating_mul(ratio).min(limits.inflated),
     };
     let fitting = i64::try_from(inflated / MIN_RECORD_BYTES).unwrap_or(i64::MAX);
-    let found = header.count.into();
-    let max = max.min(fitting);
-    if found < min || found > max {
-        return Err(BatchError::Count { field: "record count", found, min, max });
+    let found: i64 = header.count.into();
+    if found > fitting {
+        return Err(BatchError::CountForBytes { found, bytes: payload as u64, fitting });
     }
-    Ok(())
+    if (min..=max).contains(&found) {
+        return Ok(());
+    }
+    // A range in which nothing lies says nothing: then the two fields contradict each other.
+    Err(BatchError::Count { field: "record count", found, min, max })
 }
 
 fn check_producer(header: &BatchHeader) -> Result<(), BatchError> {

@@ -71,6 +71,16 @@ pub enum BatchError {
         /// Largest allowed value.
         max: i64,
     },
+    /// More records than can come out of the bytes.
+    #[error("record count is {found}, at most {fitting} records can come out of {bytes} bytes")]
+    CountForBytes {
+        /// The record count.
+        found: i64,
+        /// Bytes behind the header.
+        bytes: u64,
+        /// Records that can come out of them at most.
+        fitting: i64,
+    },
     /// A variable-length number that does not end or does not fit.
     #[error("{field} is not a varint of at most {max_bytes} bytes and {max_bits} bits")]
     Varint {
@@ -172,7 +182,7 @@ impl BatchError {
             Self::Crc { .. } => "BAD_CRC",
             Self::Length { .. } => "BAD_LENGTH",
             Self::TooLarge { .. } => "TOO_LARGE",
-            Self::Count { .. } => "BAD_COUNT",
+            Self::Count { .. } | Self::CountForBytes { .. } => "BAD_COUNT",
             Self::Varint { .. } => "BAD_VARINT",
             Self::Headers { .. } => "TOO_MANY_HEADERS",
             Self::UnknownCompression { .. } => "UNKNOWN_COMPRESSION",
@@ -183,6 +193,33 @@ impl BatchError {
             Self::Timestamp { .. } => "BAD_TIMESTAMP",
             Self::OffsetDelta { .. } => "BAD_OFFSET_DELTA",
             Self::Control { .. } => "BAD_CONTROL",
+        }
+    }
+
+    /// What is allowed, for the details of an answer; the display of the error has it too.
+    #[must_use]
+    pub fn allowed(&self) -> String {
+        match self {
+            Self::Truncated { field, needed, .. } => format!("{field} of {needed} bytes"),
+            Self::Trailing { field, .. } => format!("nothing behind the end of {field}"),
+            Self::Magic { .. } => "magic 2".to_owned(),
+            Self::Crc { computed, .. } => format!("crc32c {computed:#010x}"),
+            Self::Length { field, min, max, .. }
+            | Self::Count { field, min, max, .. }
+            | Self::OffsetDelta { field, min, max, .. } => format!("{field} {min} to {max}"),
+            Self::TooLarge { field, max, .. } => format!("{field} of at most {max} bytes"),
+            Self::CountForBytes { fitting, .. } => format!("at most {fitting} records"),
+            Self::Varint { max_bytes, max_bits, .. } => {
+                format!("a varint of at most {max_bytes} bytes and {max_bits} bits")
+            }
+            Self::Headers { max, .. } => format!("at most {max} headers a record"),
+            Self::UnknownCompression { .. } => "0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd".to_owned(),
+            Self::Inflated { max } => format!("at most {max} bytes inflated"),
+            Self::Compressed { codec, .. } => format!("valid {codec} data"),
+            Self::Attributes { allowed, .. }
+            | Self::Producer { allowed, .. }
+            | Self::Timestamp { allowed, .. }
+            | Self::Control { allowed, .. } => (*allowed).to_owned(),
         }
     }
 

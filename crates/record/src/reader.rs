@@ -4,7 +4,7 @@ use std::iter::FusedIterator;
 
 use bytes::Bytes;
 
-use crate::check::{check_count, framing};
+use crate::check::{check_count, create_time, framing};
 use crate::compression::inflate;
 use crate::record::RawRecord;
 use crate::{BatchError, BatchHeader, Compression, HEADER_BYTES, Limits, Record, TimestampType};
@@ -83,13 +83,7 @@ impl Records {
     fn timestamp(&self, delta: i64) -> Result<i64, BatchError> {
         match self.header.attributes.timestamp_type() {
             TimestampType::Append => Ok(self.header.max_timestamp),
-            TimestampType::Create => {
-                self.header.base_timestamp.checked_add(delta).ok_or(BatchError::Timestamp {
-                    field: "timestamp delta",
-                    found: delta,
-                    allowed: "base timestamp plus delta fits 64 bits",
-                })
-            }
+            TimestampType::Create => create_time(&self.header, delta),
         }
     }
 }

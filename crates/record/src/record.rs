@@ -55,9 +55,28 @@ pub(crate) struct RawRecord {
     pub(crate) headers: Vec<Header>,
 }
 
-impl RawRecord {
-    /// Reads the record at `at` of `data` and gives the position behind it.
-    pub(crate) fn read(data: &Bytes, at: usize, limits: &Limits) -> Result<(Self, usize), BatchError> {
+/// The fixed fields of a record, and where its bytes lie.
+pub(crate) struct Layout {
+    pub(crate) offset_delta: i32,
+    pub(crate) timestamp_delta: i64,
+    key: Option<Range<usize>>,
+    value: Option<Range<usize>>,
+    /// Position behind the record.
+    pub(crate) end: usize,
+}
+
+impl Layout {
+    /// Walks through the record at `at` of `data` without a copy or an allocation. `count` is told the number of headers
+    /// before `header` is told where name and value of each one lie.
+    #[inline]
+    pub(crate) fn read<T>(
+        data: &[u8],
+        at: usize,
+        limits: &Limits,
+        headers: &mut T,
+        count: impl FnOnce(&mut T, usize),
+        header: impl FnMut(&mut T, Range<usize>, Option<Range<usize>>),
+    ) -> Result<Self, BatchError> {
         let mut outer = Cursor::new(data, at);
         let length = outer.varint("record length")?;
         let min = (MIN_RECORD_BYTES - 1) as i64;
@@ -71,17 +90,38 @@ impl RawRecord {
         c.byte("record attributes")?;
         let timestamp_delta = c.varlong("timestamp delta")?;
         let offset_delta = c.varint("offset delta")?;
-        let slice = |range: Range<usize>| data.slice(range);
-        let key = nullable(&mut c, "key length", "key")?.map(slice);
-        let value = nullable(&mut c, "value length", "value")?.map(slice);
-        let headers = headers(&mut c, data, limits)?;
+        let key = nullable(&mut c, "key length", "key")?;
+        let value = nullable(&mut c, "value length", "value")?;
+        walk_headers(&mut c, limits, headers, count, header)?;
         match c.remaining() {
-            0 => Ok((Self { offset_delta, timestamp_delta, key, value, headers }, body.end)),
+            0 => Ok(Self { offset_delta, timestamp_delta, key, value, end: body.end }),
             rest => Err(BatchError::Trailing { field: "record", bytes: rest as u64 }),
         }
     }
+
+    /// The same without a look at the headers beyond their form.
+    #[inline]
+    pub(crate) fn check(data: &[u8], at: usize, limits: &Limits) -> Result<Self, BatchError> {
+        Self::read(data, at, limits, &mut (), |(), _| {}, |(), _, _| {})
+    }
 }
 
+impl RawRecord {
+    /// Reads the record at `at` of `data` and gives the position behind it.
+    pub(crate) fn read(data: &Bytes, at: usize, limits: &Limits) -> Result<(Self, usize), BatchError> {
+        let slice = |range: Range<usize>| data.slice(range);
+        let mut headers = Vec::new();
+        let layout =
+            Layout::read(data, at, limits, &mut headers, Vec::reserve_exact, |headers, key, value| {
+                headers.push(Header { key: slice(key), value: value.map(slice) });
+            })?;
+        let Layout { offset_delta, timestamp_delta, key, value, end } = layout;
+        let (key, value) = (key.map(slice), value.map(slice));
+        Ok((Self { offset_delta, timestamp_delta, key, value, headers }, end))
+    }
+}
+
+#[inline]
 fn nullable(
     c: &mut Cursor<'_>,
     length: &'static str,
@@ -90,9 +130,19 @@ fn nullable(
     c.nullable_length(length)?.map(|n| c.take(field, n)).transpose()
 }
 
-fn headers(c: &mut Cursor<'_>, data: &Bytes, limits: &Limits) -> Result<Vec<Header>, BatchError> {
+#[inline]
+fn walk_headers<T>(
+    c: &mut Cursor<'_>,
+    limits: &Limits,
+    into: &mut T,
+    told: impl FnOnce(&mut T, usize),
+    mut header: impl FnMut(&mut T, Range<usize>, Option<Range<usize>>),
+) -> Result<(), BatchError> {
     const COUNT: &str = "header count";
     let found = c.varint(COUNT)?;
+    if found == 0 {
+        return Ok(());
+    }
     let fitting = c.remaining() / MIN_HEADER_BYTES;
     let Ok(count) = usize::try_from(found) else {
         return Err(BatchError::Count { field: COUNT, found: found.into(), min: 0, max: fitting as i64 });
@@ -103,16 +153,16 @@ fn headers(c: &mut Cursor<'_>, data: &Bytes, limits: &Limits) -> Result<Vec<Head
     if count > fitting {
         return Err(BatchError::Count { field: COUNT, found: found.into(), min: 0, max: fitting as i64 });
     }
-    let mut headers = Vec::with_capacity(count);
+    told(into, count);
     for _ in 0..count {
         let length = c.varint("header key length")?;
         let Ok(length) = usize::try_from(length) else {
             let max = i32::MAX.into();
             return Err(BatchError::Length { field: "header key length", found: length.into(), min: 0, max });
         };
-        let key = data.slice(c.take("header key", length)?);
-        let value = nullable(c, "header value length", "header value")?.map(|r| data.slice(r));
-        headers.push(Header { key, value });
+        let key = c.take("header key", length)?;
+        let value = nullable(c, "header value length", "header value")?;
+        header(into, key, value);
     }
-    Ok(headers)
+    Ok(())
 }

@@ -85,6 +85,8 @@ codes! {
     InvalidArgument = "INVALID_ARGUMENT", InvalidArgument, false;
     /// A configuration key that nobody knows.
     UnknownConfigKey = "UNKNOWN_CONFIG_KEY", InvalidArgument, false;
+    /// A data directory cannot be used: it is missing, its rights do not suffice, or the disk refuses.
+    BadDirectory = "BAD_DIRECTORY", InvalidArgument, false;
     /// A batch breaks the format (CRC, magic, counts, truncation).
     InvalidBatch = "INVALID_BATCH", InvalidArgument, false;
     /// A batch or message is above the limit.

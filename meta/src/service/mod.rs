@@ -12,6 +12,7 @@ mod watch;
 
 use std::{pin::Pin, sync::Arc};
 
+use openraft::async_runtime::WatchReceiver;
 use tidemill_proto::{
     convert::{self, Details},
     meta::{
@@ -37,6 +38,17 @@ impl MetaService {
         Self { node }
     }
 
+    /// Who leads, for a caller that asked the wrong member. A member without a quorum says so instead: waiting for a
+    /// leader would be in vain.
+    fn elsewhere(&self) -> Result<LeaderHint, Status> {
+        if self.node.raft.metrics().borrow_watched().membership_config.nodes().next().is_none() {
+            let why = "the metadata quorum is not initialised: call Initialize once, with its first voters \
+                       (`tidemill up` does it by itself)";
+            return Err(refuse_for_now(ErrorCode::NotReady, why, NOT_INITIALISED_MS));
+        }
+        Ok(self.hint())
+    }
+
     fn hint(&self) -> LeaderHint {
         self.node.counters.not_leader.inc();
         let (node, address) = self.node.leader();
@@ -44,6 +56,9 @@ impl MetaService {
         LeaderHint { node, address }
     }
 }
+
+/// Retry hint of a member that waits for its quorum to be made, ms.
+const NOT_INITIALISED_MS: u64 = 200;
 
 /// A refusal with its code.
 fn refuse(code: ErrorCode, why: &str) -> Status {

@@ -39,7 +39,7 @@ pub(super) async fn propose(service: &MetaService, r: ProposeRequest) -> Result<
             Ok(ProposeResponse { outcome: Some(Outcome::Result(bytes)), revision: revision.0 })
         }
         Proposed::Elsewhere => {
-            Ok(ProposeResponse { outcome: Some(Outcome::Leader(service.hint())), revision: 0 })
+            Ok(ProposeResponse { outcome: Some(Outcome::Leader(service.elsewhere()?)), revision: 0 })
         }
         Proposed::Unknown(why) => Err(refuse(ErrorCode::OutcomeUnknown, &why)),
         Proposed::Refused(why) => Err(refuse_for_now(ErrorCode::NotReady, &why, OVERLOADED_MS)),
@@ -59,7 +59,7 @@ fn check_sender(command: &Command, session: SessionId) -> Result<(), Status> {
     match own {
         Some(name) => Err(invalid("command", &format!("{name} is proposed by the leader alone"))),
         None if session == SessionId::NONE => match command {
-            Command::BookieBoot(_) | Command::OpenSession(_) => Ok(()),
+            Command::BookieBoot(_) | Command::OpenSession(_) | Command::EndSession { .. } => Ok(()),
             _ => Err(invalid("session", "this command needs one")),
         },
         None => Ok(()),

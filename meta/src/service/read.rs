@@ -24,7 +24,7 @@ pub(super) async fn read(service: &MetaService, r: ReadRequest) -> Result<ReadRe
     match node.check.wait().await {
         Ok(_) => {}
         Err(NotLeading::Elsewhere) => {
-            return Ok(ReadResponse { outcome: Some(Outcome::Leader(service.hint())), revision: 0 });
+            return Ok(ReadResponse { outcome: Some(Outcome::Leader(service.elsewhere()?)), revision: 0 });
         }
         Err(NotLeading::Unproven(why)) => {
             return Err(refuse_for_now(ErrorCode::QuorumUnavailable, &why, NO_QUORUM_MS));

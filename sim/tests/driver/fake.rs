@@ -325,6 +325,20 @@ impl Transport for FakeTransport {
         }
         .boxed()
     }
+
+    fn write_lac(&self, target: Target, ledger: LedgerId, lac: EntryId) -> BoxFuture<'static, bool> {
+        let b = self.bookie(&target);
+        async move {
+            if !b.answers().await {
+                return false;
+            }
+            let mut s = b.state.lock();
+            let Some(l) = s.ledgers.get_mut(&ledger) else { return false };
+            l.lac = l.lac.max(lac);
+            true
+        }
+        .boxed()
+    }
 }
 
 /// What goes wrong with the next command.

@@ -175,9 +175,12 @@ impl BookieControl for Front {
 
     async fn write_lac(
         &self,
-        _: Request<pb::WriteLacRequest>,
+        r: Request<pb::WriteLacRequest>,
     ) -> Result<Response<pb::WriteLacResponse>, Status> {
-        not_used()
+        let r = r.into_inner();
+        let ok = self.behind.write_lac(self.target(), LedgerId(r.ledger), EntryId(r.lac)).await;
+        let code = if ok { Code::Ok } else { Code::Unknown };
+        Ok(Response::new(pb::WriteLacResponse { code: code.into() }))
     }
 
     async fn list_ledgers(

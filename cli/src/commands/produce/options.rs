@@ -45,7 +45,8 @@ pub(crate) struct ProducerArgs {
     /// A batch that is not full waits so long for more records.
     #[arg(long, default_value = "5ms", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) linger: Duration,
-    /// From the first record of a batch to its success or failure, 1s to 6h and more than the linger.
+    /// How long a record may take from being read to its success or failure, with all retries: 1s to 6h and more than
+    /// the linger. (--timeout bounds only single calls, such as finding the topic.)
     #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = delivery_timeout)]
     pub(crate) delivery_timeout: Duration,
 }

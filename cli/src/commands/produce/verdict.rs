@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(
             e.to_string().lines().next().unwrap(),
             "error: produce to t: stopped after line 9; 5 records acknowledged, 3 not written, 1 of unknown outcome; \
-             first failure: write to t/0: no [outcome unknown] (OUTCOME_UNKNOWN) (OUTCOME_UNKNOWN)"
+             first failure: write to t/0: no [outcome unknown] (OUTCOME_UNKNOWN)"
         );
     }
 

@@ -3,6 +3,7 @@
 //! The driver feeds them in production, the model checker of `tidemill-sim` explores them.
 
 pub mod answer;
+pub mod explicit_lac;
 pub mod health;
 pub mod lac;
 pub mod ranges;

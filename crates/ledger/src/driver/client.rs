@@ -6,7 +6,9 @@ use futures::StreamExt;
 use tidemill_types::{ClusterId, EntryId, LedgerId, LedgerRecord};
 use tokio_util::sync::DropGuard;
 
-use super::{LedgerReader, LedgerWriter, Recovered, judge, recover, shared::Shared, writer::WriterShared};
+use super::{
+    LedgerReader, LedgerWriter, Recovered, explicit_lac, judge, recover, shared::Shared, writer::WriterShared,
+};
 use crate::{
     LedgerMeta, RecoverError,
     core::{
@@ -38,6 +40,8 @@ pub struct LedgerConfig {
     pub speculative_read: Duration,
     /// Longest recovery of one ledger.
     pub recovery_timeout: Duration,
+    /// A LAC that no entry carries is told to the bookies when it has not moved for so long (1.7).
+    pub explicit_lac_delay: Duration,
 }
 
 impl LedgerConfig {
@@ -53,6 +57,7 @@ impl LedgerConfig {
             max_ensemble_changes: 8,
             speculative_read: Duration::from_millis(10),
             recovery_timeout: Duration::from_secs(30),
+            explicit_lac_delay: Duration::from_millis(200),
         }
     }
 }
@@ -82,6 +87,7 @@ impl LedgerClient {
         let shared = Shared::new(config, meta, transport);
         let stop = shared.stop.clone();
         tokio::spawn(judge::run(Arc::downgrade(&shared), stop.clone()));
+        tokio::spawn(explicit_lac::run(Arc::downgrade(&shared), stop.clone()));
         Self { shared, _stop: Arc::new(stop.drop_guard()) }
     }
 

@@ -41,7 +41,15 @@ impl LedgerWriter {
     pub fn append(&self, envelope: &[u8], body: &[Bytes]) -> Result<AppendHandle, AppendRefused> {
         let ledger = self.ledger();
         let added = self.shared.with(|i, out| {
-            if i.fate == Fate::Open { i.core.add(envelope, body, out) } else { Err(AddRefused::Stopped) }
+            if i.fate != Fate::Open {
+                return Err(AddRefused::Stopped);
+            }
+            let lac = i.core.lac();
+            let added = i.core.add(envelope, body, out);
+            if added.is_ok() {
+                i.explicit.carries(lac);
+            }
+            added
         });
         match added {
             Ok(entry) => Ok(AppendHandle::new(self.shared.clone(), entry)),

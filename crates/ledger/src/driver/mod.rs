@@ -3,6 +3,7 @@
 mod client;
 mod close;
 mod commands;
+mod explicit_lac;
 mod fences;
 mod handle;
 mod judge;

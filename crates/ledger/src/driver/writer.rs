@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock, atomic::Ordering},
     task::Waker,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use crate::{
     AppendError,
     core::{
         Rules,
+        explicit_lac::ExplicitLac,
         writer::{CloseState, Input, Output, WriterCore},
     },
 };
@@ -66,6 +68,8 @@ pub(crate) struct Inner {
     /// Links of the members with the bytes reported to them.
     links: Vec<(Arc<Link>, u64)>,
     roll_wanted: bool,
+    /// What the bookies know of the LAC.
+    pub(crate) explicit: ExplicitLac,
     /// Reused, so that an append allocates nothing but its entry.
     scratch: Vec<Output>,
 }
@@ -102,6 +106,7 @@ impl WriterShared {
                 settled: None,
                 links: Vec::new(),
                 roll_wanted: false,
+                explicit: ExplicitLac::default(),
                 scratch: Vec::new(),
             }),
             lac: watch::Sender::new(EntryId::NONE),
@@ -265,6 +270,24 @@ impl WriterShared {
         drop(i);
         wake.into_values().for_each(Waker::wake);
         rest
+    }
+
+    /// The LAC that the bookies should be told now (1.7). None once the ledger is fenced or closed: its end is told otherwise.
+    pub(crate) fn lac_due(&self, now: Duration, delay: Duration) -> Option<EntryId> {
+        let mut i = self.inner.lock();
+        if i.core.is_stopped() || i.fate != Fate::Open {
+            return None;
+        }
+        let lac = i.core.lac();
+        i.explicit.due(lac, now, delay)
+    }
+
+    pub(crate) fn lac_not_told(&self, lac: EntryId) {
+        self.inner.lock().explicit.failed(lac);
+    }
+
+    pub(crate) fn ack_quorum(&self) -> u8 {
+        self.inner.lock().core.record().ack_quorum
     }
 
     pub(crate) fn want_roll(&self) {

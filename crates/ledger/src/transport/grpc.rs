@@ -133,4 +133,11 @@ impl Transport for GrpcTransport {
             Err(e) => futures::future::ready(FenceAnswer::Unknown(e)).boxed(),
         }
     }
+
+    fn write_lac(&self, target: Target, ledger: LedgerId, lac: EntryId) -> BoxFuture<'static, bool> {
+        match self.control(&target) {
+            Ok(client) => control::write_lac(client, target, ledger, lac).boxed(),
+            Err(_) => futures::future::ready(false).boxed(),
+        }
+    }
 }

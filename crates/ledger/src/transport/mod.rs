@@ -106,4 +106,7 @@ pub trait Transport: Send + Sync + 'static {
         above: Option<EntryId>,
         wait: Duration,
     ) -> BoxFuture<'static, FenceAnswer>;
+
+    /// Tells a bookie the LAC of a ledger without an entry; true once it is durable there.
+    fn write_lac(&self, target: Target, ledger: LedgerId, lac: EntryId) -> BoxFuture<'static, bool>;
 }

@@ -1,9 +1,11 @@
-//! `OpenSession`, `CloseSession`, `ExpireSession`.
+//! `OpenSession`, `CloseSession`, `ExpireSession`, `EndSession`.
 
 use std::sync::Arc;
 
 use tidemill_types::meta::{Change, MemberSpec, Rejection, Reply};
-use tidemill_types::{BookieState, ClusterId, LedgerId, Member, MemberId, MemberRole, SessionId};
+use tidemill_types::{
+    BookieState, ClusterId, Incarnation, LedgerId, Member, MemberId, MemberRole, SessionId,
+};
 
 use super::boot::NEVER;
 use crate::State;
@@ -133,6 +135,21 @@ impl State {
         out: &mut Vec<Change>,
     ) -> Result<Reply, Rejection> {
         if self.sessions.get(&session).is_some_and(|s| s.member == member) {
+            self.end_session(session, out);
+        }
+        Ok(Reply::Done)
+    }
+
+    /// A no-op unless it is still that session of that member in that incarnation. Safe as an expiry is: ledgers are fenced
+    /// and answers wait for barriers whatever the reason of a session's end. The proof is the sender's.
+    pub(crate) fn end_session_of(
+        &mut self,
+        session: SessionId,
+        member: MemberId,
+        incarnation: Incarnation,
+        out: &mut Vec<Change>,
+    ) -> Result<Reply, Rejection> {
+        if self.member(member).is_some_and(|m| m.session == Some(session) && m.incarnation == incarnation) {
             self.end_session(session, out);
         }
         Ok(Reply::Done)

@@ -26,6 +26,7 @@ fn sender(command: &Command) -> Sender {
         | Command::BookieBoot(_)
         | Command::OpenSession(_)
         | Command::ExpireSession { .. }
+        | Command::EndSession { .. }
         | Command::Tick { .. }
         | Command::ReportBookies(_)
         | Command::Assign(_) => Sender::Quorum,
@@ -133,6 +134,9 @@ impl State {
             Command::OpenSession(spec) => self.open_session(cluster, spec, out),
             Command::CloseSession => self.close_session(session, out),
             Command::ExpireSession { session, member } => self.expire_session(*session, *member, out),
+            Command::EndSession { session, member, incarnation } => {
+                self.end_session_of(*session, *member, *incarnation, out)
+            }
             Command::Tick { wall_ms, jump } => self.tick(*wall_ms, *jump, out),
             Command::ReportBookies(reports) => self.report_bookies(reports, out),
             Command::SetMemberState { member, state, restarting } => {

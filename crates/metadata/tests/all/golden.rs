@@ -45,7 +45,7 @@ names!(name_of_command, Command:
     BookieBoot OpenSession ReportBookies Assign Acquire Release CreateLedger ChangeEnsemble TakeOver Roll Append
         StartRepair FinishRepair;
     Init ExpireSession Tick SetMemberState CreateTopic AlterTopic DeleteTopic StartRecovery Close AdvanceLogStart
-        AllocateProducerIds RemoveLedger MarkChecked ConfigureGroup RemoveGroup);
+        AllocateProducerIds RemoveLedger MarkChecked ConfigureGroup RemoveGroup EndSession);
 names!(name_of_reply, Reply:
     Done;
     Topic Acquired Each Ledger Partition Group;
@@ -65,7 +65,7 @@ names!(name_of_outcome, RepairOutcome: Filled Abandoned; ; Replaced Grown);
 
 /// How many variants there are of each, so that none goes without a sample.
 const VARIANTS: [(&str, usize); 7] = [
-    ("command", 29),
+    ("command", 30),
     ("reply", 10),
     ("rejection", 14),
     ("change", 9),
@@ -208,6 +208,7 @@ fn commands(s: &mut Samples) {
             "",
             Command::Append(Append { partition, epoch, prev: Some(ledger), append: link(LedgerId(10), 300) }),
         ),
+        ("", Command::EndSession { session: SessionId(9), member: member(4), incarnation: Incarnation(77) }),
         ("", Command::AdvanceLogStart { partition, epoch, to: Offset(300) }),
         ("", Command::AllocateProducerIds { count: 1_000 }),
         ("", Command::RemoveLedger { ledger, version }),

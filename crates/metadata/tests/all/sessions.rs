@@ -1,7 +1,9 @@
 //! Sessions, time, and R9's kept replies.
 
 use tidemill_types::meta::{Change, Command, Rejection, Reply, Request};
-use tidemill_types::{ClusterId, LedgerId, MemberRole, RequestId, SessionId, TopicConfig, TopicId};
+use tidemill_types::{
+    ClusterId, Incarnation, LedgerId, MemberRole, RequestId, SessionId, TopicConfig, TopicId,
+};
 
 use crate::harness::*;
 
@@ -70,6 +72,27 @@ fn an_ended_session_is_refused() {
     assert_eq!(c.member(12).session, None);
 }
 
+/// A process that its starter proves gone need not wait for its TTL; one that lives is never meant.
+#[test]
+fn a_session_is_ended_only_for_the_incarnation_that_is_proven_gone() {
+    let mut c = Cluster::new();
+    let s = c.session(11);
+    let now = c.member(11).incarnation;
+    let end = |session, who, incarnation| Command::EndSession { session, member: member(who), incarnation };
+    for other in [end(s, 11, Incarnation(now.0 + 1)), end(SessionId(s.0 + 1), 11, now), end(s, 12, now)] {
+        assert!(c.send(SessionId::NONE, other).changes.is_empty());
+        assert!(c.state.is_live(s));
+    }
+    let ended = c.send(SessionId::NONE, end(s, 11, now));
+    assert!(matches!(&ended.changes[..], [Change::Member(m)] if m.id == member(11) && m.session.is_none()));
+    assert!(!c.state.is_live(s));
+    // A late duplicate does not reach the next session of the same member.
+    let next = Command::OpenSession(member_spec(11, MemberRole::Broker, 2));
+    let Reply::Session { session: next, .. } = c.lead(next) else { panic!() };
+    assert!(c.send(SessionId::NONE, end(s, 11, now)).changes.is_empty());
+    assert!(c.state.is_live(next));
+}
+
 #[test]
 fn who_may_send_what() {
     let mut c = Cluster::new();
@@ -79,6 +102,7 @@ fn who_may_send_what() {
         Command::BookieBoot(boot_spec(9, None, 1)),
         Command::OpenSession(member_spec(13, MemberRole::Broker, 1)),
         Command::ExpireSession { session: s, member: member(11) },
+        Command::EndSession { session: s, member: member(11), incarnation: Incarnation(1) },
         Command::Tick { wall_ms: 1, jump: false },
         Command::ReportBookies(Vec::new()),
         Command::Assign(Vec::new()),

@@ -171,4 +171,15 @@ impl Transport for Network {
         }
         .boxed()
     }
+
+    fn write_lac(&self, target: Target, ledger: LedgerId, lac: EntryId) -> BoxFuture<'static, bool> {
+        let b = self.bookie(&target);
+        async move {
+            let mut ledgers = b.ledgers.lock();
+            let Some(l) = ledgers.get_mut(&ledger) else { return false };
+            l.lac = l.lac.max(Some(lac));
+            true
+        }
+        .boxed()
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tidemill_ledger::{LedgerClient, LedgerConfig};
 use tidemill_partition_log::{FetchError, GapKind, ListedOffset, OffsetSpec, PartitionLog};
-use tidemill_types::Offset;
+use tidemill_types::{EntryId, Offset};
 
-use crate::cluster::{Cluster, NOW_MS, batch, batch_at, produce, settle};
+use crate::cluster::{CLUSTER, Cluster, NOW_MS, batch, batch_at, produce, settle};
 
 /// Three ledgers, the last one open, with entries of one to three records.
 async fn fill(c: &Cluster, b: &crate::cluster::Broker, log: &Arc<PartitionLog>) -> i64 {
@@ -190,4 +191,27 @@ async fn a_partition_that_is_being_taken_over_says_so() {
     b.meta.offline.store(false, std::sync::atomic::Ordering::SeqCst);
     log.ready().await;
     assert_eq!(log.read(Offset(0), 1).await.unwrap().batches.len(), 1);
+}
+
+/// 1.7: an entry tells the LAC of the moment at which it was encoded, so the last one of a ledger that goes idle is told apart.
+#[tokio::test(start_paused = true)]
+async fn the_last_entry_of_an_idle_ledger_is_told_to_readers_of_its_bookies() {
+    let c = Cluster::new();
+    let b = c.broker(1);
+    let log = c.serve(&b).await;
+    produce(&log, "a").await;
+    let ledger = log.describe().open_ledger.unwrap();
+    let record = c.quorum.view(c.partition).ledgers.last().unwrap().clone();
+    let entries = c.network.bookies.iter().map(|b| b.entries(ledger)).max().unwrap();
+    let last = EntryId(i64::try_from(entries).unwrap() - 1);
+    let other = LedgerClient::with_transport(b.meta.clone(), c.network.clone(), LedgerConfig::new(CLUSTER));
+    assert!(other.read_lac(&record).await.unwrap() < last, "the entry cannot tell that it is acknowledged");
+    let told = async {
+        while other.read_lac(&record).await.unwrap() < last {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told).await.expect("an explicit LAC");
+    let now = c.network.bookies.iter().map(|b| b.entries(ledger)).max().unwrap();
+    assert_eq!(now, entries, "told without an entry");
 }

@@ -14,7 +14,7 @@ pub const MAX_BATCH: usize = 1_000;
 /// A command with who sends it. A retry carries the same session and request id and gets the first try's answer (R9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// The sender's session; [`SessionId::NONE`] only for `Init`, `BookieBoot`, `OpenSession` and the quorum leader's own commands.
+    /// The sender's session; [`SessionId::NONE`] only for `Init`, `BookieBoot`, `OpenSession`, `EndSession` and the quorum leader's own commands.
     pub session: SessionId,
     /// Unique within the session, increasing.
     pub request: RequestId,
@@ -166,6 +166,17 @@ pub enum Command {
         name: GroupName,
         /// Its version, when the change is conditional.
         version: Option<Version>,
+    },
+    /// By whoever started a process and can prove that it is gone: ends its session now instead of when its TTL is over.
+    /// Nothing happens unless it is still that session of that member, opened by that incarnation: a process that lives is
+    /// never meant.
+    EndSession {
+        /// The session.
+        session: SessionId,
+        /// Its member.
+        member: MemberId,
+        /// The boot that is proven to be over.
+        incarnation: Incarnation,
     },
 }
 

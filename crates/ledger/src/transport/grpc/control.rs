@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidemill_proto::bookie::{
-    FenceRequest, ReadLacRequest, RecoveryAddRequest, bookie_control_client::BookieControlClient,
+    Code, FenceRequest, ReadLacRequest, RecoveryAddRequest, WriteLacRequest,
+    bookie_control_client::BookieControlClient,
 };
 use tidemill_types::{EntryId, LedgerId};
 use tonic::transport::Channel;
@@ -75,4 +76,14 @@ pub(super) async fn read_lac(
         }
         Err(s) => FenceAnswer::Unknown(codes::status(&s)),
     }
+}
+
+pub(super) async fn write_lac(
+    mut client: BookieControlClient<Channel>,
+    target: Target,
+    ledger: LedgerId,
+    lac: EntryId,
+) -> bool {
+    let request = WriteLacRequest { identity: Some(identity(&target)), ledger: ledger.0, lac: lac.0 };
+    client.write_lac(request).await.is_ok_and(|r| codes::code(r.into_inner().code) == Code::Ok)
 }
