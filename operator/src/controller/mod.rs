@@ -1,0 +1,6 @@
+//! The controllers: watch, observe, plan, apply, say.
+
+pub mod cluster;
+mod errors;
+
+pub use errors::PassError;

@@ -1,0 +1,129 @@
+//! The operator's connection to one Cluster's data plane, kept from pass to pass.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tidemill_client::{Admin, Client, ClientConfig};
+use tidemill_runtime::Supervisor;
+
+use crate::{
+    names::{Names, PORT_GRPC},
+    observe::{Observed, Peers},
+};
+
+/// Deadline of one operation through a broker: a Cluster that does not answer must not slow others down.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// One try.
+const ATTEMPT: Duration = Duration::from_secs(3);
+
+/// A connection to a Cluster.
+#[derive(Debug)]
+pub struct Link {
+    peers: Peers,
+    server: String,
+    client: tokio::sync::Mutex<Option<Client>>,
+    clean_since: Mutex<Option<Instant>>,
+}
+
+impl Link {
+    /// Nothing is sent yet.
+    #[must_use]
+    pub fn new(names: &Names, metas: i32, supervisor: &Supervisor) -> Self {
+        Self {
+            peers: Peers::new(names.meta_addresses(metas), supervisor),
+            server: format!("{}:{PORT_GRPC}", names.client_host()),
+            client: tokio::sync::Mutex::new(None),
+            clean_since: Mutex::new(None),
+        }
+    }
+
+    /// The members, one by one.
+    #[must_use]
+    pub fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// A client through the brokers.
+    ///
+    /// # Errors
+    /// No broker answers.
+    pub async fn client(&self) -> Result<Client, String> {
+        let mut held = self.client.lock().await;
+        if let Some(client) = held.as_ref() {
+            return Ok(client.clone());
+        }
+        let config = ClientConfig {
+            timeout: TIMEOUT,
+            attempt_timeout: ATTEMPT,
+            ..ClientConfig::new([self.server.clone()])
+        };
+        let client = Client::connect(config).await.map_err(|e| {
+            tracing::debug!(server = self.server, error = %e, "no broker answers");
+            "no broker answers".to_owned()
+        })?;
+        *held = Some(client.clone());
+        Ok(client)
+    }
+
+    /// Administration through the brokers.
+    ///
+    /// # Errors
+    /// No broker answers.
+    pub async fn admin(&self) -> Result<Admin, String> {
+        Ok(self.client().await?.admin())
+    }
+
+    /// Adds what needs memory or a broker: how long all copies have been there, and what still needs a bookie that goes.
+    pub async fn complete(self: &Arc<Self>, observed: &mut Observed) {
+        let clean = matches!(&observed.quorum, Some(Ok(q)) if q.under == Ok(0));
+        observed.clean_for_s = {
+            let mut since = self.clean_since.lock();
+            if clean {
+                since.get_or_insert_with(Instant::now).elapsed().as_secs()
+            } else {
+                *since = None;
+                0
+            }
+        };
+        let Some(Ok(quorum)) = &observed.quorum else { return };
+        let going: Vec<String> = quorum
+            .members
+            .iter()
+            .filter(|m| m.role == "bookie" && (m.state == "draining" || m.state == "lost"))
+            .map(|m| m.uuid.clone())
+            .collect();
+        if going.is_empty() {
+            return;
+        }
+        let Ok(admin) = self.admin().await else { return };
+        for uuid in going {
+            match admin.describe_bookie(&uuid).await {
+                Ok(needs) => {
+                    let first: Vec<String> = needs
+                        .needs
+                        .iter()
+                        .take(SHOWN)
+                        .map(|n| format!("ledger {} of {}-{} ({})", n.ledger, n.topic, n.partition, n.why))
+                        .collect();
+                    // No number that counts down: status moves with what is needed, not with progress (rule 3).
+                    let text = match first.as_slice() {
+                        [] => "nothing needs it any more".to_owned(),
+                        some => format!(
+                            "still needed by {}{}",
+                            some.join(", "),
+                            if needs.needs.len() > SHOWN { " and more" } else { "" }
+                        ),
+                    };
+                    observed.needs.insert(uuid, text);
+                }
+                Err(e) => tracing::debug!(uuid, error = %e, "what needs the bookie is not known"),
+            }
+        }
+    }
+}
+
+/// Ledgers that a condition names.
+const SHOWN: usize = 5;

@@ -1,0 +1,10 @@
+//! Tests of the plan, named after the rules of the operator.
+
+mod bootstrap;
+mod children;
+mod deletion;
+mod pools;
+mod property;
+mod rolling;
+mod volumes;
+mod world;
