@@ -86,7 +86,12 @@ pub async fn observe_kubernetes(
     for (kind, list) in lists {
         for object in list {
             let name = object.name_any();
-            let value = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
+            let mut value = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
+            // Items of a list do not say what they are.
+            if let Some(value) = value.as_object_mut() {
+                value.insert("apiVersion".to_owned(), Value::String(kind.resource().api_version));
+                value.insert("kind".to_owned(), Value::String(kind.kind.to_owned()));
+            }
             if kind.kind == "StatefulSet" {
                 out.sets.insert(name.clone(), set(&name, &value));
             }

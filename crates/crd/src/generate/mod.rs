@@ -57,14 +57,7 @@ pub fn definitions() -> Result<Vec<Definition>, GenerateError> {
                 ("status.endpoints", "name"),
             ],
             // An absent object would keep the defaults inside of it from being seen.
-            empty_defaults: &[
-                "spec.meta",
-                "spec.meta.storage",
-                "spec.brokers",
-                "spec.placement",
-                "spec.updates",
-                "spec.storagePolicy",
-            ],
+            empty_defaults: &["spec.brokers", "spec.placement", "spec.updates", "spec.storagePolicy"],
         },
     )?])
 }

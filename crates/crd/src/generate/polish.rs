@@ -18,6 +18,14 @@ pub(super) fn polish(crd: &mut Value, extra: &Extra) -> Result<(), String> {
     if let Some(crd) = crd.as_object_mut() {
         crd.remove("status");
     }
+    // What an API server adds by itself, so that applying and reading back gives no difference.
+    if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
+        if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
+            let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+            names.insert("listKind".to_owned(), json!(format!("{kind}List")));
+        }
+    }
     let schema = crd
         .pointer_mut("/spec/versions/0/schema/openAPIV3Schema")
         .ok_or_else(|| "spec.versions[0].schema".to_owned())?;
