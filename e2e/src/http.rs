@@ -1,4 +1,4 @@
-//! A GET, for `/readyz` and `/metrics`.
+//! HTTP, for `/readyz` and `/metrics`, and for buckets.
 
 use std::{
     io::{Read, Write},
@@ -13,9 +13,21 @@ use anyhow::{Context, Result};
 /// # Errors
 /// Nobody answers, or not with HTTP.
 pub fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
+    request(addr, "GET", path, "")
+}
+
+/// Status code and body of a request with a body.
+///
+/// # Errors
+/// Nobody answers, or not with HTTP.
+pub fn request(addr: SocketAddr, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
     let mut s = TcpStream::connect_timeout(&addr, Duration::from_secs(1))?;
     s.set_read_timeout(Some(Duration::from_secs(5)))?;
-    write!(s, "GET {path} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n\r\n")?;
+    let length = body.len();
+    write!(
+        s,
+        "{method} {path} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )?;
     let mut text = String::new();
     s.read_to_string(&mut text)?;
     let code = text.split(' ').nth(1).and_then(|c| c.parse().ok()).context("no status line")?;

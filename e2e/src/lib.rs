@@ -14,5 +14,5 @@ mod members;
 
 pub use cluster::{Cluster, Options};
 pub use command::{Finished, binary, run, tidemill};
-pub use http::get;
+pub use http::{get, request};
 pub use load::{Load, Sent, check, client, read_all};

@@ -15,6 +15,8 @@ pub(crate) struct Report {
     pub(crate) unknown_present: u64,
     pub(crate) read_live: u64,
     pub(crate) read_last: u64,
+    /// Longest time from sending a record to its acknowledgement, ns: how long producing ever stood still.
+    pub(crate) slowest_ns: u64,
     /// In order of the rules.
     pub(crate) violations: Vec<Violation>,
 }
@@ -52,7 +54,10 @@ fn counts(history: &History) -> Report {
     for (_, sent) in history.all() {
         report.sent += 1;
         match sent.outcome {
-            Outcome::Acked { .. } => report.acked += 1,
+            Outcome::Acked { at_ns, .. } => {
+                report.acked += 1;
+                report.slowest_ns = report.slowest_ns.max(at_ns.saturating_sub(sent.sent_ns));
+            }
             Outcome::NotWritten => report.not_written += 1,
             Outcome::Unknown => report.unknown += 1,
         }

@@ -4,6 +4,8 @@
 
 mod client;
 mod cluster;
+mod forward;
+mod judges;
 mod kubectl;
 mod namespace;
 mod nodes;
@@ -13,6 +15,8 @@ mod wait;
 
 pub use client::{Job, consume_numbers, produce_numbers};
 pub use cluster::{CLUSTER, Size, cluster, topic};
+pub use forward::Forward;
+pub use judges::{argo, kstatus};
 pub use kubectl::{
     apply, condition, delete, exec, get, image, kubectl, kubectl_with, list, patch, ready, refused,
 };

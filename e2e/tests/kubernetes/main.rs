@@ -4,3 +4,4 @@
 //! own. Those that take long are ignored unless the full run is asked for.
 
 mod image;
+mod roles;

@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Test the optimised binaries, as they are shipped
     #[arg(long)]
     release: bool,
+    /// Take the binaries as they are
+    #[arg(long)]
+    prebuilt: bool,
     /// Leave the cluster up at the end
     #[arg(long)]
     keep: bool,
@@ -52,7 +55,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<bool> {
         Some(kubeconfig) => {
             let image = env::var("TIDEMILL_E2E_IMAGE")
                 .context("KUBECONFIG names a cluster: TIDEMILL_E2E_IMAGE must name an image that it has")?;
-            build(workspace, &mut report)?;
+            build(workspace, args, &mut report)?;
             tests(workspace, args, &mut report, &Cluster { kubeconfig: kubeconfig.into(), image, own: false })
         }
         None => on_own_cluster(workspace, args, &mut report),
@@ -64,7 +67,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<bool> {
 fn on_own_cluster(workspace: &Workspace, args: &Args, report: &mut Report) -> anyhow::Result<bool> {
     let tools = Tools::new(workspace)?;
     report.step("the cluster's programs", || tools.build(workspace))?;
-    build(workspace, report)?;
+    build(workspace, args, report)?;
     let image = report.step("the image", || image::build(workspace, !args.release, None, None))?;
     let state = report.step("the cluster's start", || kube::up(workspace, args.nodes))?;
     let cluster = Cluster { kubeconfig: state.kubeconfig(), image: image.name, own: true };
@@ -88,13 +91,21 @@ struct Cluster {
 }
 
 /// The same selection as the steps of `cargo xtask test`, so that nothing is built twice.
-fn build(workspace: &Workspace, report: &mut Report) -> anyhow::Result<()> {
-    report.step("the binaries and tests", || {
+fn build(workspace: &Workspace, args: &Args, report: &mut Report) -> anyhow::Result<()> {
+    let build = || {
         let status = workspace.cargo(&["build", "--workspace", "--all-targets"]).status()?;
         ensure!(status.success(), "the workspace does not build");
         Ok(())
-    })?;
-    report.step("the judges of health", || go_program::build(workspace, "kstatus").map(drop))
+    };
+    if !args.prebuilt {
+        report.step("the binaries and tests", build)?;
+    }
+    report.step("the judge of health", || go_program::build(workspace, "kstatus").map(drop))?;
+    if args.full {
+        let tools = Tools::new(workspace)?;
+        report.step("the GitOps controllers", || tools.build_gitops(workspace))?;
+    }
+    Ok(())
 }
 
 fn tests(workspace: &Workspace, args: &Args, report: &mut Report, cluster: &Cluster) -> anyhow::Result<bool> {
@@ -125,6 +136,9 @@ fn command(workspace: &Workspace, args: &Args, cluster: &Cluster, lines: &Path) 
         .env("TIDEMILL_E2E_IMAGE", &cluster.image)
         .env("TIDEMILL_E2E_REPORT", lines)
         .env("TIDEMILL_E2E_KSTATUS", go_program::place(workspace, "kstatus")?);
+    if args.full {
+        command.env("TIDEMILL_E2E_GITOPS", tools.dir());
+    }
     if cluster.own {
         command.env("TIDEMILL_E2E_XTASK", env::current_exe()?);
     }

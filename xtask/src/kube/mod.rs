@@ -11,6 +11,7 @@ mod process;
 mod state;
 mod tools;
 mod up;
+mod volumes;
 
 use std::path::PathBuf;
 
@@ -62,6 +63,9 @@ enum Command {
         /// Its number, from 0
         number: u8,
     },
+    /// Make new volumes writable for everybody; runs for as long as the cluster does
+    #[command(hide = true)]
+    OpenVolumes,
     /// End everything that `up` started and remove its folder
     Down,
 }
@@ -95,6 +99,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<bool> {
         }
         Command::KillNode { number } => node::Node::existing(&state, *number)?.kill(&tools)?,
         Command::StartNode { number } => node::Node::existing(&state, *number)?.start_again(&tools)?,
+        Command::OpenVolumes => match volumes::open()? {},
         Command::Down => down(&state, &tools)?,
     }
     Ok(true)

@@ -54,14 +54,24 @@ const GROUPS: &[Group] = &[
         programs: &[("runc", "github.com/opencontainers/runc")],
         flags: &["-tags", "seccomp", "-ldflags", "-s -w -X main.version=1.5.3"],
     },
-    Group {
-        module: "coredns",
-        programs: &[("coredns", "github.com/coredns/coredns")],
-        flags: &["-ldflags", "-s -w"],
-    },
+    Group { module: "coredns", programs: &[("coredns", ".")], flags: &["-ldflags", "-s -w"] },
     Group {
         module: "helm",
         programs: &[("helm", "helm.sh/helm/v3/cmd/helm")],
+        flags: &["-ldflags", "-s -w"],
+    },
+];
+
+/// Flux's two controllers, for the tests of a GitOps pipeline: only built when those run.
+const GITOPS: &[Group] = &[
+    Group {
+        module: "source-controller",
+        programs: &[("source-controller", "github.com/fluxcd/source-controller")],
+        flags: &["-ldflags", "-s -w"],
+    },
+    Group {
+        module: "kustomize-controller",
+        programs: &[("kustomize-controller", "github.com/fluxcd/kustomize-controller")],
         flags: &["-ldflags", "-s -w"],
     },
 ];
@@ -121,6 +131,37 @@ impl Tools {
         })
     }
 
+    /// Builds what a GitOps pipeline takes: Flux's controllers, their custom resources in `crds`, a bucket in `venv`.
+    pub(crate) fn build_gitops(&self, workspace: &Workspace) -> anyhow::Result<()> {
+        let lock = fs::File::create(self.dir.join(".lock"))?;
+        lock.lock().context("lock of the programs")?;
+        let crds = self.dir.join("crds");
+        fs::create_dir_all(&crds)?;
+        for group in GITOPS {
+            for (program, package) in group.programs {
+                self.make(program, |to| go(workspace, group, package, to))?;
+                let dir = format!("e2e/kube/modules/{}", group.module);
+                let args = ["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", package];
+                let source = output(&mut workspace.program("go", &args, &dir))?;
+                let bases = Path::new(source.trim()).join("config/crd/bases");
+                for entry in fs::read_dir(&bases).with_context(|| bases.display().to_string())? {
+                    let entry = entry?;
+                    fs::write(crds.join(entry.file_name()), fs::read(entry.path())?)?;
+                }
+            }
+        }
+        let (venv, wanted) =
+            (self.dir.join("venv"), workspace.root().join("e2e/kube/gitops-requirements.txt"));
+        let done = venv.join("requirements.txt");
+        if fs::read(&done).ok() != Some(fs::read(&wanted)?) {
+            run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+            let pip = ["install", "--quiet", "--disable-pip-version-check", "-r"];
+            run(Command::new(venv.join("bin/pip")).args(pip).arg(&wanted))?;
+            fs::copy(&wanted, &done)?;
+        }
+        Ok(())
+    }
+
     /// Runs `build` for a program that is not there. It gets its name only when it is whole.
     fn make(&self, program: &str, build: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let place = self.program(program);
@@ -144,13 +185,17 @@ fn key(workspace: &Workspace) -> anyhow::Result<String> {
         hash.update(fs::read(&path).with_context(|| path.display().to_string())?);
         Ok(())
     };
-    for group in GROUPS {
-        add(folder.join("modules").join(group.module).join("go.mod"))?;
-        add(folder.join("modules").join(group.module).join("go.sum"))?;
+    for group in GROUPS.iter().chain(GITOPS) {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder.join("modules").join(group.module))? {
+            files.push(entry?.path());
+        }
+        files.sort();
+        files.into_iter().try_for_each(&mut add)?;
     }
     add(folder.join("requirements.txt"))?;
     add(folder.join("pause.c"))?;
-    for group in GROUPS {
+    for group in GROUPS.iter().chain(GITOPS) {
         hash.update(group.flags.concat());
     }
     let mut shown = String::new();

@@ -11,7 +11,7 @@ use super::node::{Node, SANDBOX};
 use super::process::{kill_strays, names, output, stop};
 use super::state::State;
 use super::tools::Tools;
-use super::{control_plane, network};
+use super::{control_plane, network, volumes};
 use crate::image;
 use crate::workspace::Workspace;
 
@@ -25,6 +25,7 @@ pub(super) fn up(workspace: &Workspace, tools: &Tools, state: &State, nodes: u8)
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     network::create().context("the network (this takes root, and Debian's iproute2)")?;
+    volumes::start_opener(state)?;
     let mut made = Vec::new();
     for number in 0..nodes {
         let node = Node::create(root, tools, state, number)?;
@@ -47,7 +48,7 @@ pub(super) fn down(state: &State, tools: &Tools) -> anyhow::Result<()> {
     if !state.dir().exists() {
         return network::remove();
     }
-    let volumes = volumes(state, tools);
+    let made = made_volumes(state, tools);
     // Kubelets first, so that nothing starts again what is ended; the store last.
     let all = names(state)?;
     let kubelets = || all.iter().filter(|name| name.starts_with("kubelet-"));
@@ -65,7 +66,7 @@ pub(super) fn down(state: &State, tools: &Tools) -> anyhow::Result<()> {
     kill_strays(&folder)?;
     unmount(&folder)?;
     network::remove()?;
-    for volume in volumes {
+    for volume in made {
         fs::remove_dir_all(&volume).with_context(|| volume.display().to_string())?;
     }
     remove_dead_links(state)?;
@@ -73,11 +74,12 @@ pub(super) fn down(state: &State, tools: &Tools) -> anyhow::Result<()> {
 }
 
 /// The folders of the cluster's volumes, as far as it can still tell.
-fn volumes(state: &State, tools: &Tools) -> Vec<PathBuf> {
+fn made_volumes(state: &State, tools: &Tools) -> Vec<PathBuf> {
     let path = "jsonpath={range .items[*]}{.spec.hostPath.path}{\"\\n\"}{end}";
     let told = output(tools.kubectl(state).args(["get", "pv", "--request-timeout=5s", "-o", path]));
-    let own = |line: &&str| line.starts_with("/tmp/hostpath_pv/") && !line.contains("..");
-    told.unwrap_or_default().lines().filter(own).map(PathBuf::from).filter(|path| path.is_dir()).collect()
+    let told = told.unwrap_or_default();
+    let own = told.lines().map(Path::new).filter(|path| path.parent() == Some(Path::new(volumes::FOLDER)));
+    own.filter(|path| path.is_dir()).map(Path::to_path_buf).collect()
 }
 
 /// Takes away what the container runtimes and kubelets mounted, the innermost first.

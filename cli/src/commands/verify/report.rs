@@ -53,6 +53,10 @@ impl Run {
             count(r.unknown_present),
         ));
         text.push_str(&format!(
+            "  slowest acknowledgement {} ms after sending\n",
+            count(r.slowest_ns / 1_000_000)
+        ));
+        text.push_str(&format!(
             "  read {} while writing, {} from the start\n",
             count(r.read_live),
             count(r.read_last)
@@ -100,6 +104,7 @@ impl Run {
             "notWritten": r.not_written,
             "outcomeUnknown": r.unknown,
             "outcomeUnknownPresent": r.unknown_present,
+            "slowestAcknowledgementSeconds": Duration::from_nanos(r.slowest_ns).as_secs_f64(),
             "readWhileWriting": r.read_live,
             "readFromStart": r.read_last,
             "firstFailure": self.first_failure,
