@@ -194,6 +194,10 @@ pub(crate) fn rejected(what: &str, r: &Rejection) -> Fault {
         Rejection::EpochMismatch { .. } => ErrorCode::StaleEpoch,
         Rejection::Invalid { .. } => ErrorCode::InvalidArgument,
         Rejection::BookieNotEligible { .. } => ErrorCode::NotEnoughBookies,
+        Rejection::StaleOperatorEpoch { .. } => ErrorCode::StaleOperatorEpoch,
+        Rejection::Claimed { .. } => ErrorCode::TopicClaimed,
+        Rejection::Tombstoned { .. } => ErrorCode::TopicTombstoned,
+        Rejection::FeatureLevel { .. } => ErrorCode::FeatureLevelTooLow,
         Rejection::VersionMismatch { .. }
         | Rejection::LedgerState { .. }
         | Rejection::OtherEnd { .. }

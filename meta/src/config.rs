@@ -33,6 +33,8 @@ pub struct MetaConfig {
     pub snapshot_every: u64,
     /// A broker that came back gets partitions after it has been live for so long, ms.
     pub rebalance_after_ms: u64,
+    /// Purge needs two ticks past the deadline, so far apart at least, ms.
+    pub purge_wait_ms: u64,
 }
 
 fn ms(d: Duration) -> u64 {
@@ -53,6 +55,7 @@ impl Default for MetaConfig {
             tick_ms: ms(defaults::QUORUM_TICK),
             snapshot_every: defaults::SNAPSHOT_EVERY,
             rebalance_after_ms: 2_000,
+            purge_wait_ms: ms(defaults::PURGE_WAIT),
         }
     }
 }
@@ -100,6 +103,9 @@ impl MetaConfig {
             if !(1..=600_000).contains(&value) {
                 return refuse(key, "1 to 600000".to_owned());
             }
+        }
+        if !(1..=7 * 24 * 3_600_000).contains(&self.purge_wait_ms) {
+            return refuse("purge-wait-ms", "1 to 604800000".to_owned());
         }
         if !(10..=10_000_000).contains(&self.snapshot_every) {
             return refuse("snapshot-every", "10 to 10000000".to_owned());

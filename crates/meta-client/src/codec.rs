@@ -2,7 +2,7 @@
 
 use tidemill_metadata::codec::{self, CodecError};
 use tidemill_types::{
-    ErrorCode, LanePosition,
+    ErrorCode, LanePosition, TopicControl,
     meta::{Answer, MetaView, Query, Rejection, Reply, Request, Watched},
 };
 
@@ -40,6 +40,10 @@ pub(crate) fn decode_answer(b: &[u8]) -> Result<Answer, MetaError> {
 
 pub(crate) fn decode_view(b: &[u8]) -> Result<MetaView, MetaError> {
     codec::decode_view(b).map_err(|e| malformed(&e))
+}
+
+pub(crate) fn decode_controls(b: &[u8]) -> Result<Vec<TopicControl>, MetaError> {
+    codec::decode_controls(b).map_err(|e| malformed(&e))
 }
 
 pub(crate) fn decode_watched(b: &[u8]) -> Result<Watched, MetaError> {

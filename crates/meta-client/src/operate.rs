@@ -60,6 +60,10 @@ pub struct MetaStatus {
     pub log_bytes: u64,
     /// Bytes of its last snapshot on disk.
     pub snapshot_bytes: u64,
+    /// Highest feature level that its binary knows.
+    pub feature_level: u32,
+    /// Of the leader: degraded ledgers per broker that renewed lately.
+    pub degraded: Vec<(MemberId, u32)>,
 }
 
 /// One step of a change of members.
@@ -239,7 +243,7 @@ impl MetaClient {
 }
 
 /// A status that says no for good.
-fn refusal(status: &Status) -> Option<MetaError> {
+pub(crate) fn refusal(status: &Status) -> Option<MetaError> {
     let (code, _) = code_of(status)?;
     let why = status.message().to_owned();
     match code {
@@ -270,6 +274,12 @@ impl From<StatusResponse> for MetaStatus {
             version: r.version,
             log_bytes: r.log_bytes,
             snapshot_bytes: r.snapshot_bytes,
+            feature_level: r.feature_level.max(1),
+            degraded: r
+                .degraded
+                .into_iter()
+                .filter_map(|d| id(&d.broker).map(|b| (MemberId(b), d.ledgers)))
+                .collect(),
         }
     }
 }

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tidemill_types::LanePosition;
 use tidemill_types::meta::{Answer, MetaView, Query, Rejection, Reply, Request, Watched};
+use tidemill_types::{LanePosition, TopicControl};
 
 /// First byte of everything that is encoded here.
 pub const CODEC_VERSION: u8 = 1;
@@ -14,8 +14,8 @@ pub const CODEC_VERSION: u8 = 1;
 pub const MAX_REQUEST_LEN: usize = 4 << 20;
 /// Longest encoded result of a command, bytes.
 pub const MAX_RESULT_LEN: usize = 64 << 20;
-/// Longest encoded query, bytes.
-pub const MAX_QUERY_LEN: usize = 4 << 10;
+/// Longest encoded query, bytes (a trial of a command).
+pub const MAX_QUERY_LEN: usize = 4 << 20;
 /// Longest encoded answer, bytes (a view of a whole cluster).
 pub const MAX_ANSWER_LEN: usize = 512 << 20;
 /// Longest encoded event of a watch, bytes.
@@ -122,5 +122,6 @@ codec! {
     "answer", Answer, MAX_ANSWER_LEN, encode_answer, decode_answer;
     "watched event", Watched, MAX_WATCHED_LEN, encode_watched, decode_watched;
     "piece of a view", MetaView, MAX_VIEW_LEN, encode_view, decode_view;
+    "list of topic controls", Vec<TopicControl>, MAX_VIEW_LEN, encode_controls, decode_controls;
     "list of positions", Vec<LanePosition>, MAX_POSITIONS_LEN, encode_positions, decode_positions;
 }

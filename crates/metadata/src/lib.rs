@@ -21,4 +21,4 @@ pub use codec::{
     encode_query, encode_request, encode_result, encode_watched,
 };
 pub use snapshot::{Pieces, SNAPSHOT_PIECE_LEN, SNAPSHOT_VERSION, Snapshot, SnapshotError};
-pub use state::{Applied, FEATURE_LEVEL, State};
+pub use state::{Applied, FEATURE_LEVEL, State, unknown_level};

@@ -34,5 +34,11 @@ pub const MAX_PAGE: u32 = 10_000;
 pub const MAX_REPLIES: usize = 1_024;
 /// Bytes of the replies kept per session (R9); the newest one always stays.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
+/// Bytes of the uid of a claim.
+pub const MAX_CLAIM_UID_LEN: usize = 128;
+/// Bytes of the owner of a claim, for people.
+pub const MAX_CLAIM_OWNER_LEN: usize = 512;
+/// Longest time that a deleted topic is kept: 10 years, ms.
+pub const MAX_PURGE_AFTER_MS: i64 = 10 * 366 * 24 * 3_600 * 1_000;
 /// Elements of a batch command.
 pub use tidemill_types::meta::MAX_BATCH;

@@ -16,6 +16,8 @@ pub const RAFT_ELECTION_MIN: Duration = Duration::from_millis(500);
 pub const RAFT_ELECTION_MAX: Duration = Duration::from_millis(1_000);
 /// Quorum time tick.
 pub const QUORUM_TICK: Duration = Duration::from_secs(10);
+/// Purge and retention by time need two ticks past the deadline, so far apart: a person can stop a wrong clock.
+pub const PURGE_WAIT: Duration = Duration::from_secs(600);
 /// How far a broker's append time may lie ahead of quorum time.
 pub const APPEND_TIME_AHEAD: Duration = Duration::from_secs(60);
 /// Log entries between snapshots of the quorum.

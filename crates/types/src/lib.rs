@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O, reads a clock or knows a transport.
 
+pub mod claim;
 pub mod entry;
 pub mod error;
 pub mod group;
@@ -14,6 +15,7 @@ pub mod partition;
 pub mod quorum;
 pub mod topic;
 
+pub use claim::{Claim, OperatorEpoch, Tombstone, TopicControl};
 pub use entry::{Entry, EntryError, EntryHeader};
 pub use error::{ErrorCode, StatusClass};
 pub use group::{

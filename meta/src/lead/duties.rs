@@ -5,16 +5,19 @@ use std::{sync::Arc, time::Duration};
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
 use tidemill_metadata::State;
+use tidemill_proto::meta as proto;
 use tidemill_types::{
     MemberId, SessionId,
-    meta::{BookieReport, Command},
+    meta::{BookieReport, Command, ControlAction, ControlCommand},
 };
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::{
     clocks::Clocks,
+    degraded::Degraded,
     keeper::{Keeper, Renewal},
     planner::Planner,
+    purges::Purges,
     reports::Reports,
 };
 use crate::node::Node;
@@ -38,6 +41,8 @@ pub(crate) struct Duties {
     clocks: Mutex<Clocks>,
     reports: Mutex<Reports>,
     planner: Mutex<Planner>,
+    degraded: Mutex<Degraded>,
+    purges: Mutex<Purges>,
 }
 
 /// A renewal as it came.
@@ -47,6 +52,8 @@ pub(crate) struct Heard {
     pub(crate) member: MemberId,
     pub(crate) wall_ms: i64,
     pub(crate) report: Option<BookieReport>,
+    /// Of a broker: its degraded ledgers.
+    pub(crate) degraded: Option<u32>,
 }
 
 impl Duties {
@@ -57,6 +64,8 @@ impl Duties {
             clocks: Mutex::default(),
             reports: Mutex::default(),
             planner: Mutex::new(Planner::new(settle)),
+            degraded: Mutex::default(),
+            purges: Mutex::default(),
         }
     }
 
@@ -85,8 +94,19 @@ impl Duties {
             if let Some(report) = heard.report {
                 self.reports.lock().heard(report);
             }
+            if let Some(ledgers) = heard.degraded {
+                self.degraded.lock().heard(heard.member, ledgers, now);
+            }
         }
         renewal
+    }
+
+    /// Degraded ledgers as brokers told lately.
+    pub(crate) fn degraded(&self) -> Vec<proto::Degraded> {
+        let told = self.degraded.lock().fresh(self.now());
+        told.into_iter()
+            .map(|(id, ledgers)| proto::Degraded { broker: id.0.as_bytes().to_vec(), ledgers })
+            .collect()
     }
 
     /// Sessions that the keeper counts.
@@ -143,6 +163,8 @@ async fn lead(node: &Arc<Node>, term: u64) {
     }
     d.clocks.lock().restart();
     d.reports.lock().clear();
+    d.degraded.lock().clear();
+    d.purges.lock().clear();
     // Without a cluster there is nothing to do duties for.
     let mut applied = node.machine.subscribe();
     while node.machine.with(State::cluster).is_none() {
@@ -177,11 +199,25 @@ async fn ticks(node: &Arc<Node>, term: u64) {
         let tick = node.duties.clocks.lock().tick(node.clock.realtime_ms(), node.duties.now());
         let command = Command::Tick { wall_ms: tick.wall_ms, jump: tick.jump };
         if node.propose_own(Some(term), command).await {
+            purges(node, term, tick.jump).await;
             sleep(Duration::from_millis(node.config.tick_ms)).await;
         } else {
             // Quorum time must exist before anything rests on it.
             sleep(PAUSE).await;
         }
+    }
+}
+
+/// After each tick: removes the tombstones whose time has come.
+async fn purges(node: &Arc<Node>, term: u64, jump: bool) {
+    let state = node.machine.state();
+    let wait = Duration::from_millis(node.config.purge_wait_ms);
+    let due = node.duties.purges.lock().ticked(&state, jump, wait, node.duties.now());
+    drop(state);
+    for batch in due {
+        tracing::info!(topics = batch.len(), "the time of deleted topics has come: their data is purged");
+        let action = ControlAction::PurgeTopics(batch);
+        node.propose_own(Some(term), Command::Control(ControlCommand { epoch: None, action })).await;
     }
 }
 

@@ -1,10 +1,12 @@
 //! What only the leader does, one term at a time: sessions, quorum time, bookies' reports, the plan.
 
 mod clocks;
+mod degraded;
 mod duties;
 mod handover;
 mod keeper;
 mod planner;
+mod purges;
 mod reports;
 
 pub(crate) use self::{

@@ -80,7 +80,7 @@ fn only_topics(watched: &Watched) -> Option<Watched> {
     let changes: Vec<Change> = watched
         .changes
         .iter()
-        .filter(|c| matches!(c, Change::Topic(_) | Change::TopicRemoved(_)))
+        .filter(|c| matches!(c, Change::Topic(_) | Change::TopicRemoved(_) | Change::TopicControl(_)))
         .cloned()
         .collect();
     (!changes.is_empty()).then_some(Watched { revision: watched.revision, changes })

@@ -113,6 +113,11 @@ impl Machine {
             openraft::EntryPayload::Normal(proposal) => {
                 let request = tidemill_metadata::decode_request(&proposal.0)
                     .map_err(|e| format!("log entry {revision}: {e}"))?;
+                if let Some(level) = tidemill_metadata::unknown_level(&request) {
+                    return Err(format!(
+                        "log entry {revision}: feature level {level} is not known to this binary, install a newer one"
+                    ));
+                }
                 let applied = s.state.apply(revision, &request);
                 if applied.changes.iter().any(|c| matches!(c, Change::Time(_))) {
                     s.ticked = Some((s.state.wall_ms(), Instant::now()));
@@ -162,6 +167,7 @@ fn matters_to_the_plan(change: &Change) -> bool {
         | Change::PartitionRemoved(_)
         | Change::Time(_)
         | Change::Group(_)
-        | Change::GroupRemoved(_) => false,
+        | Change::GroupRemoved(_)
+        | Change::TopicControl(_) => false,
     }
 }

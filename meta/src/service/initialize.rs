@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -14,7 +15,7 @@ use tidemill_proto::{
 use tidemill_types::{ClusterId, ErrorCode, meta::Command};
 use tonic::Status;
 
-use super::{MetaService, invalid, peers, refuse, refuse_for_now};
+use super::{MetaService, feature, invalid, peers, refuse, refuse_for_now};
 use crate::{config::is_address, node::Node, types::Peer};
 
 /// A first election takes a second or two.
@@ -82,7 +83,7 @@ async fn empty_peers(node: &Node, voters: &[String]) -> Result<BTreeMap<u64, Pee
 }
 
 /// The first command: `Init`, proposed by whoever leads.
-async fn name_the_cluster(node: &Node, cluster: ClusterId, r: &InitializeRequest) -> Result<(), Status> {
+async fn name_the_cluster(node: &Arc<Node>, cluster: ClusterId, r: &InitializeRequest) -> Result<(), Status> {
     let later = |why: &str| refuse_for_now(ErrorCode::NotReady, why, AGAIN_MS);
     let mut metrics = node.raft.server_metrics();
     let leader = tokio::time::timeout(ELECTION, async {
@@ -105,7 +106,17 @@ async fn name_the_cluster(node: &Node, cluster: ClusterId, r: &InitializeRequest
         return Err(later("the cluster's id was not committed yet"));
     }
     match node.machine.with(State::cluster) {
-        Some(have) if have == cluster => Ok(()),
+        Some(have) if have == cluster => {
+            // A fresh cluster begins with all that its first voters know; one that is in use is raised by wish alone.
+            let fresh = node.machine.with(|s| s.members().next().is_none() && s.topics().next().is_none());
+            if fresh {
+                let level = feature::highest(node).await.map_err(|why| later(&why))?;
+                if node.machine.with(State::feature_level) < level && !feature::propose(node, level).await {
+                    return Err(later("the feature level was not committed yet"));
+                }
+            }
+            Ok(())
+        }
         Some(have) => {
             Err(refuse(ErrorCode::WrongCluster, &format!("this quorum is cluster {have}, not {cluster}")))
         }

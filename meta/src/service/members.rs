@@ -11,6 +11,7 @@ use openraft::{
     async_runtime::WatchReceiver,
     errors::{ClientWriteError, RaftError},
 };
+use tidemill_metadata::State;
 use tidemill_proto::meta::{
     ChangeMembersRequest, ChangeMembersResponse, Voter, change_members_request::Change,
     change_members_response::Outcome,
@@ -30,6 +31,8 @@ use crate::{
 const AGAIN_MS: u64 = 200;
 /// A new member must have the log within this time before it votes.
 const LEARN: Duration = Duration::from_secs(50);
+/// A voter that lacks no more entries than this counts as up to date.
+const NEARLY: u64 = 1_000;
 /// Voters at most.
 const MAX_VOTERS: usize = 7;
 
@@ -96,6 +99,14 @@ async fn add(node: &Arc<Node>, address: &str) -> Result<Result<(), WriteError>, 
             format!("{address} is not empty: it is a {} of another quorum, or was removed", status.role);
         return Err(refuse(ErrorCode::Conflict, &why));
     }
+    let level = node.machine.with(State::feature_level);
+    if status.feature_level.max(1) < level {
+        let why = format!(
+            "the binary at {address} knows feature level {}, the cluster is at {level}: install a newer one",
+            status.feature_level.max(1)
+        );
+        return Err(refuse(ErrorCode::FeatureLevelTooLow, &why));
+    }
     if voters.len() >= MAX_VOTERS {
         return Err(refuse(ErrorCode::Conflict, &format!("there are {MAX_VOTERS} voters")));
     }
@@ -125,7 +136,37 @@ async fn remove(node: &Arc<Node>, id: NodeId) -> Result<Result<(), WriteError>, 
     if voters.len() == 1 {
         return Err(refuse(ErrorCode::Conflict, "the last voter cannot leave"));
     }
+    check_rest(node, id, &voters, &nodes).await?;
     Ok(node.raft.change_membership(ChangeMembers::RemoveVoters(ids), false).await.map(|_| ()))
+}
+
+/// The voters that stay must be able to commit by themselves: a majority of them answers and has nearly all of the log.
+async fn check_rest(
+    node: &Arc<Node>,
+    leaving: NodeId,
+    voters: &BTreeSet<NodeId>,
+    nodes: &BTreeMap<NodeId, Peer>,
+) -> Result<(), Status> {
+    let last = node.raft.metrics().borrow_watched().last_log_index.unwrap_or(0);
+    let stay: Vec<NodeId> = voters.iter().copied().filter(|v| *v != leaving).collect();
+    let asked = stay.iter().map(|id| async {
+        if *id == node.id {
+            return true;
+        }
+        let known = nodes.get(id).map(|p| p.address.clone()).unwrap_or_default();
+        let status = peers::status_of(node, &node.book.address(*id, &known)).await;
+        status.is_ok_and(|s| s.node == *id && s.last_log + NEARLY >= last)
+    });
+    let well = futures::future::join_all(asked).await.into_iter().filter(|well| *well).count();
+    let needed = stay.len() / 2 + 1;
+    if well < needed {
+        let why = format!(
+            "of the {} voters that would stay {well} answer and are up to date, {needed} are needed",
+            stay.len()
+        );
+        return Err(refuse(ErrorCode::Conflict, &why));
+    }
+    Ok(())
 }
 
 async fn readdress_here(node: &Arc<Node>, voter: &Voter) -> Result<(), Status> {

@@ -1,6 +1,7 @@
 //! The service that brokers, bookies and tools speak to (`proto/tidemill/meta/v1/meta.proto`). One operation per file.
 
 mod cluster;
+mod feature;
 mod initialize;
 mod members;
 mod peers;
@@ -17,8 +18,9 @@ use tidemill_proto::{
     convert::{self, Details},
     meta::{
         ChangeMembersRequest, ChangeMembersResponse, InitializeRequest, InitializeResponse, LeaderHint,
-        ProposeRequest, ProposeResponse, ReadRequest, ReadResponse, RenewRequest, RenewResponse,
-        StatusRequest, StatusResponse, WatchEvent, WatchRequest, meta_server::Meta,
+        ProposeRequest, ProposeResponse, RaiseFeatureLevelRequest, RaiseFeatureLevelResponse, ReadRequest,
+        ReadResponse, RenewRequest, RenewResponse, StatusRequest, StatusResponse, WatchEvent, WatchRequest,
+        meta_server::Meta,
     },
 };
 use tidemill_types::ErrorCode;
@@ -114,5 +116,12 @@ impl Meta for MetaService {
         r: Request<ChangeMembersRequest>,
     ) -> Result<Response<ChangeMembersResponse>, Status> {
         members::change(self, r.into_inner()).await.map(Response::new)
+    }
+
+    async fn raise_feature_level(
+        &self,
+        r: Request<RaiseFeatureLevelRequest>,
+    ) -> Result<Response<RaiseFeatureLevelResponse>, Status> {
+        feature::raise(self, r.into_inner()).await.map(Response::new)
     }
 }

@@ -39,9 +39,15 @@ pub(super) async fn renew(service: &MetaService, r: RenewRequest) -> Result<Rene
             return Err(refuse_for_now(ErrorCode::QuorumUnavailable, &why, AGAIN_MS));
         }
     };
-    let bookie = node.machine.with(|s| s.member(member).is_some_and(|m| m.role == MemberRole::Bookie));
-    let report = bookie.then_some(BookieReport { bookie: member, session, lanes, free_bytes: r.free_bytes });
-    let heard = Heard { session, member, wall_ms: r.wall_ms, report };
+    let role = node.machine.with(|s| s.member(member).map(|m| m.role));
+    let report = (role == Some(MemberRole::Bookie)).then_some(BookieReport {
+        bookie: member,
+        session,
+        lanes,
+        free_bytes: r.free_bytes,
+    });
+    let degraded = (role == Some(MemberRole::Broker)).then_some(r.degraded_ledgers);
+    let heard = Heard { session, member, wall_ms: r.wall_ms, report, degraded };
     let outcome = match node.duties.renew(node, term, heard) {
         Renewal::Renewed(ttl) => {
             node.counters.renewals.inc();

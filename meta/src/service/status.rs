@@ -50,5 +50,7 @@ pub(super) async fn status(node: &Arc<Node>) -> Result<StatusResponse, Status> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         log_bytes,
         snapshot_bytes: node.store.snapshot_bytes(),
+        feature_level: tidemill_metadata::FEATURE_LEVEL,
+        degraded: if m.state.is_leader() { node.duties.degraded() } else { Vec::new() },
     })
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidemill_metadata::{State, codec};
 use tidemill_proto::meta::{WatchEvent, WatchRequest, watch_event::Event};
 use tidemill_runtime::defaults::SNAPSHOT_PIECE;
-use tidemill_types::{ErrorCode, Revision, meta::MetaView};
+use tidemill_types::{ErrorCode, Revision, TopicControl, meta::MetaView};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
@@ -119,10 +119,13 @@ async fn view(node: &Arc<Node>, tx: &Sender, topics_only: bool) -> Result<Revisi
     let revision = state.revision();
     let tx_pieces = tx.clone();
     let sent = tokio::task::spawn_blocking(move || {
-        pieces(&state, topics_only, |bytes, more| {
-            let event = WatchEvent { event: Some(Event::View(bytes)), more };
-            tx_pieces.blocking_send(Ok(event)).map_err(|_| Over)
-        })
+        let send = |event: Event, more: bool| {
+            tx_pieces.blocking_send(Ok(WatchEvent { event: Some(event), more })).map_err(|_| Over)
+        };
+        match controls(&state, |bytes| send(Event::Controls(bytes), true))? {
+            Ok(()) => pieces(&state, topics_only, |bytes, more| send(Event::View(bytes), more)),
+            over => Ok(over),
+        }
     });
     match sent.await {
         Ok(Ok(Ok(()))) => Ok(revision),
@@ -133,6 +136,30 @@ async fn view(node: &Arc<Node>, tx: &Sender, topics_only: bool) -> Result<Revisi
         }
         Err(_) => Err(Over),
     }
+}
+
+/// Claims and tombstones in pieces of about 1 MiB; they go before the view that they belong to.
+fn controls(
+    state: &State,
+    mut out: impl FnMut(Bytes) -> Result<(), Over>,
+) -> Result<Result<(), Over>, String> {
+    let mut piece = Vec::new();
+    let mut bytes = 0;
+    let encode =
+        |piece: &Vec<TopicControl>| codec::encode_controls(piece).map(Bytes::from).map_err(|e| e.to_string());
+    for c in state.topic_controls() {
+        let claims = c.claim.iter().chain(c.tombstone.iter().filter_map(|t| t.former.as_ref()));
+        bytes += 32 + claims.map(|c| c.uid.len() + c.owner.len()).sum::<usize>();
+        piece.push(c.clone());
+        if bytes >= SNAPSHOT_PIECE {
+            if out(encode(&piece)?).is_err() {
+                return Ok(Err(Over));
+            }
+            piece.clear();
+            bytes = 0;
+        }
+    }
+    if piece.is_empty() { Ok(Ok(())) } else { Ok(out(encode(&piece)?)) }
 }
 
 /// Cuts the view into pieces of about 1 MiB and hands them out; the last one has `more` false.

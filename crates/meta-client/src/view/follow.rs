@@ -3,7 +3,7 @@
 use std::{sync::Arc, sync::Weak, time::Duration};
 
 use tidemill_proto::meta::{WatchEvent, WatchRequest, watch_event::Event};
-use tidemill_types::{Revision, meta::MetaView};
+use tidemill_types::{Revision, TopicControl, meta::MetaView};
 
 use super::{MetaMirror, ViewEvent, table::MetaTable};
 use crate::{MetaClient, MetaError, client::Inner, codec, retry::Backoff};
@@ -57,7 +57,7 @@ async fn stream(client: &Inner, mirror: &MetaMirror) -> Result<(), MetaError> {
         .map_err(|_| failed("no answer in time".to_owned()))?
         .map_err(|s| unavailable(format!("{address}: {}", s.message())))?
         .into_inner();
-    let mut pieces = Vec::new();
+    let mut pieces = Pieces::default();
     loop {
         let next = tokio::time::timeout(SILENCE, events.message()).await;
         let event = match next {
@@ -70,17 +70,34 @@ async fn stream(client: &Inner, mirror: &MetaMirror) -> Result<(), MetaError> {
     }
 }
 
+/// The pieces of a view as they come.
+#[derive(Debug, Default)]
+struct Pieces {
+    views: Vec<MetaView>,
+    controls: Vec<TopicControl>,
+    count: usize,
+}
+
+impl Pieces {
+    fn count(&mut self) -> Result<(), MetaError> {
+        self.count += 1;
+        if self.count > MAX_PIECES {
+            return Err(MetaError::Malformed { why: "a view of too many pieces".to_owned() });
+        }
+        Ok(())
+    }
+}
+
 /// Applies one message of the stream.
-fn take(mirror: &MetaMirror, pieces: &mut Vec<MetaView>, event: WatchEvent) -> Result<(), MetaError> {
+fn take(mirror: &MetaMirror, pieces: &mut Pieces, event: WatchEvent) -> Result<(), MetaError> {
     let shared = &mirror.inner;
     match event.event {
         Some(Event::View(bytes)) => {
-            if pieces.len() >= MAX_PIECES {
-                return Err(MetaError::Malformed { why: "a view of too many pieces".to_owned() });
-            }
-            pieces.push(codec::decode_view(&bytes)?);
+            pieces.count()?;
+            pieces.views.push(codec::decode_view(&bytes)?);
             if !event.more {
-                let table = MetaTable::from_view(std::mem::take(pieces));
+                let Pieces { views, controls, .. } = std::mem::take(pieces);
+                let table = MetaTable::from_view(views, controls);
                 let revision = table.revision();
                 // Versions never regress: a view older than what is known comes from a member that is behind.
                 if mirror.revision().is_some_and(|known| known > revision) {
@@ -90,6 +107,10 @@ fn take(mirror: &MetaMirror, pieces: &mut Vec<MetaView>, event: WatchEvent) -> R
                 shared.revision.send_replace(Some(revision));
                 let _nobody = shared.events.send(ViewEvent::Reload);
             }
+        }
+        Some(Event::Controls(bytes)) => {
+            pieces.count()?;
+            pieces.controls.extend(codec::decode_controls(&bytes)?);
         }
         Some(Event::Changes(bytes)) => {
             let watched = codec::decode_watched(&bytes)?;

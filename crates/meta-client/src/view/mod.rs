@@ -3,6 +3,7 @@
 mod events;
 mod follow;
 mod table;
+mod topics;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub(crate) use self::follow::follow;
 pub use self::{
     events::{MetaEvents, ViewEvent},
     table::MetaTable,
+    topics::{TopicsEvent, TopicsWatch},
 };
 
 /// The mirror. Cheap to clone. It is behind the quorum by one network trip and may be behind by more when the quorum

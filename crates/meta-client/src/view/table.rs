@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tidemill_types::{
     ClusterId, GroupName, GroupRecord, Member, MemberId, MemberRole, PartitionId, PartitionRecord, Revision,
-    TopicId, TopicName, TopicRecord,
+    TopicControl, TopicId, TopicName, TopicRecord,
     meta::{Change, MetaView, Watched},
 };
 
@@ -19,6 +19,7 @@ pub struct MetaTable {
     names: BTreeMap<TopicName, TopicId>,
     partitions: BTreeMap<PartitionId, Arc<PartitionRecord>>,
     groups: BTreeMap<GroupName, Arc<GroupRecord>>,
+    controls: BTreeMap<TopicId, Arc<TopicControl>>,
 }
 
 impl MetaTable {
@@ -62,7 +63,19 @@ impl MetaTable {
         self.topics.get(&id)
     }
 
-    /// A live topic by name.
+    /// Claim and tombstone of a topic; `None` when it never had one.
+    #[must_use]
+    pub fn topic_control(&self, id: TopicId) -> Option<&Arc<TopicControl>> {
+        self.controls.get(&id)
+    }
+
+    /// Whether the topic is a tombstone: deleted, its data still there.
+    #[must_use]
+    pub fn is_tombstone(&self, id: TopicId) -> bool {
+        self.controls.get(&id).is_some_and(|c| c.tombstone.is_some())
+    }
+
+    /// A topic by name, tombstones included.
     #[must_use]
     pub fn topic_by_name(&self, name: &TopicName) -> Option<&Arc<TopicRecord>> {
         self.names.get(name).and_then(|id| self.topics.get(id))
@@ -103,8 +116,9 @@ impl MetaTable {
     }
 
     /// Builds a table from the pieces of a view.
-    pub(super) fn from_view(pieces: Vec<MetaView>) -> Self {
+    pub(super) fn from_view(pieces: Vec<MetaView>, controls: Vec<TopicControl>) -> Self {
         let mut t = Self::default();
+        t.controls = controls.into_iter().map(|c| (c.topic, Arc::new(c))).collect();
         for piece in pieces {
             t.revision = t.revision.max(piece.revision);
             t.cluster = t.cluster.or(piece.cluster);
@@ -147,6 +161,9 @@ impl MetaTable {
                 Change::MemberRemoved(id) => {
                     self.members.remove(id);
                 }
+                Change::TopicControl(c) => {
+                    self.controls.insert(c.topic, Arc::new(c.clone()));
+                }
                 Change::Time(ms) => self.wall_ms = self.wall_ms.max(*ms),
                 Change::Group(g) => {
                     self.groups.insert(g.name.clone(), Arc::new(g.clone()));
@@ -179,6 +196,7 @@ impl MetaTable {
     }
 
     fn remove_topic(&mut self, id: TopicId) {
+        self.controls.remove(&id);
         if let Some(old) = self.topics.remove(&id)
             && self.names.get(&old.name) == Some(&id)
         {
@@ -211,10 +229,13 @@ mod tests {
 
     #[test]
     fn a_name_goes_to_the_topic_that_lives() {
-        let mut t = MetaTable::from_view(vec![
-            MetaView { revision: Revision(5), topics: vec![topic(1, "a", false)], ..Default::default() },
-            MetaView { revision: Revision(5), topics: vec![topic(2, "b", false)], ..Default::default() },
-        ]);
+        let mut t = MetaTable::from_view(
+            vec![
+                MetaView { revision: Revision(5), topics: vec![topic(1, "a", false)], ..Default::default() },
+                MetaView { revision: Revision(5), topics: vec![topic(2, "b", false)], ..Default::default() },
+            ],
+            vec![],
+        );
         let a = TopicName::new("a").unwrap();
         assert!(!t.apply(&event(5, vec![Change::TopicRemoved(TopicId(1))])), "an event that it has already");
         assert!(t.apply(&event(6, vec![Change::Topic(topic(1, "a", true))])));

@@ -2,6 +2,7 @@
 
 mod boot;
 mod cluster;
+pub(crate) mod control;
 mod create_ledger;
 mod ensemble;
 mod fragments;
@@ -15,4 +16,4 @@ mod recovery;
 mod repair;
 mod report;
 mod session;
-mod topic;
+pub(crate) mod topic;

@@ -9,7 +9,7 @@ use crate::State;
 use crate::limits::{MAX_MESSAGE_BYTES, MAX_PARTITIONS, MAX_PARTITIONS_IN_ALL, MAX_TOPICS};
 use crate::reject::{conflict, invalid, not_found};
 
-fn check_config(c: &TopicConfig) -> Result<(), Rejection> {
+pub(crate) fn check_config(c: &TopicConfig) -> Result<(), Rejection> {
     if !c.replication.is_valid() {
         return Err(invalid("replication", "1 <= ack quorum <= copies <= 7"));
     }
@@ -59,11 +59,22 @@ impl State {
         config: &TopicConfig,
         out: &mut Vec<Change>,
     ) -> Result<Reply, Rejection> {
+        self.new_topic(name, partitions, config, out).map(Reply::Topic)
+    }
+
+    pub(crate) fn new_topic(
+        &mut self,
+        name: &TopicName,
+        partitions: u32,
+        config: &TopicConfig,
+        out: &mut Vec<Change>,
+    ) -> Result<TopicRecord, Rejection> {
         if !(1..=MAX_PARTITIONS).contains(&partitions) {
             return Err(invalid("partitions", format_args!("1 to {MAX_PARTITIONS}")));
         }
         check_config(config)?;
-        if self.names.contains(name) {
+        if let Some(there) = self.names.get(name) {
+            self.check_no_tombstone(*there)?;
             return Err(Rejection::Exists { what: format!("topic {name}") });
         }
         if self.topics.len() >= MAX_TOPICS {
@@ -82,7 +93,16 @@ impl State {
         self.counters.next_topic += 1;
         self.put_topic(topic.clone(), out);
         self.add_partitions(topic.id, 0..partitions, out);
-        Ok(Reply::Topic(topic))
+        Ok(topic)
+    }
+
+    fn check_no_tombstone(&self, topic: TopicId) -> Result<(), Rejection> {
+        let tombstone = self.topic_control(topic).and_then(|c| c.tombstone.as_ref());
+        let Some(t) = tombstone else { return Ok(()) };
+        let name = self.topic(topic).map_or("", |t| t.name.as_str());
+        let by = t.former.as_ref().map_or("nobody", |f| f.owner.as_str());
+        let why = format!("topic {name} was deleted by {by} and is not purged yet");
+        Err(Rejection::Tombstoned { why })
     }
 
     pub(crate) fn alter_topic(
@@ -97,6 +117,18 @@ impl State {
         if version.is_some_and(|v| v != old.version) {
             return Err(Rejection::VersionMismatch { current: old.version });
         }
+        self.check_no_tombstone(topic)?;
+        self.changed_topic(&old, partitions, config, out).map(Reply::Topic)
+    }
+
+    /// The topic with another count or configuration; nothing is written when it is the same.
+    pub(crate) fn changed_topic(
+        &mut self,
+        old: &TopicRecord,
+        partitions: Option<u32>,
+        config: Option<&TopicConfig>,
+        out: &mut Vec<Change>,
+    ) -> Result<TopicRecord, Rejection> {
         let mut new = old.clone();
         if let Some(count) = partitions {
             if count < old.partitions || count > MAX_PARTITIONS {
@@ -112,16 +144,26 @@ impl State {
             check_config(config)?;
             new.config = config.clone();
         }
-        if new != old {
+        if new != *old {
             new.version.0 += 1;
             self.put_topic(new.clone(), out);
-            self.add_partitions(topic, old.partitions..new.partitions, out);
+            self.add_partitions(old.id, old.partitions..new.partitions, out);
         }
-        Ok(Reply::Topic(new))
+        Ok(new)
+    }
+
+    /// A topic that somebody claims is deleted by its holder alone; a tombstone goes for good.
+    pub(crate) fn delete_topic(&mut self, topic: TopicId, out: &mut Vec<Change>) -> Result<Reply, Rejection> {
+        if let Some(holder) = self.topic_control(topic).and_then(|c| c.claim.clone()) {
+            let name = self.topic(topic).map_or("", |t| t.name.as_str());
+            let why = format!("topic {name} is claimed by {}", holder.owner);
+            return Err(Rejection::Claimed { holder: Some(holder), why });
+        }
+        self.remove_topic(topic, out).map(|()| Reply::Done)
     }
 
     /// The records of all its ledgers go with it: for bookies they are gone for good, which R20(a) asks for.
-    pub(crate) fn delete_topic(&mut self, topic: TopicId, out: &mut Vec<Change>) -> Result<Reply, Rejection> {
+    pub(crate) fn remove_topic(&mut self, topic: TopicId, out: &mut Vec<Change>) -> Result<(), Rejection> {
         let old = self.topic(topic).ok_or_else(|| not_found("topic", topic))?.clone();
         for index in 0..old.partitions {
             let id = PartitionId { topic, index };
@@ -133,7 +175,8 @@ impl State {
         }
         self.names.remove(&old.name);
         self.topics.remove(&topic);
+        self.controls.remove(&topic);
         out.push(Change::TopicRemoved(topic));
-        Ok(Reply::Done)
+        Ok(())
     }
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use tidemill_types::entry::crc32c;
-use tidemill_types::{GroupRecord, LedgerRecord, Member, PartitionRecord, SessionId, TopicRecord};
+use tidemill_types::{
+    GroupRecord, LedgerRecord, Member, PartitionRecord, SessionId, TopicControl, TopicRecord,
+};
 
 use super::{
-    COUNTERS, GROUPS, HEADER_LEN, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, OLDEST_VERSION, PARTITIONS,
-    SESSIONS, SNAPSHOT_PIECE_LEN, SNAPSHOT_VERSION, TOPICS,
+    CONTROLS, COUNTERS, GROUPS, HEADER_LEN, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, OLDEST_VERSION,
+    OPERATOR, PARTITIONS, PLAIN_VERSION, SESSIONS, SNAPSHOT_PIECE_LEN, SNAPSHOT_VERSION, TOPICS, version_of,
 };
 use crate::State;
 use crate::cow::CowMap;
@@ -124,13 +126,24 @@ impl<R: Read> Payload<R> {
     }
 
     fn section(&mut self, tag: u8) -> Result<u64, SnapshotError> {
-        let head = self.take(9)?;
-        if head[0] != tag {
+        if self.take(1)?[0] != tag {
             return Err(SnapshotError::Malformed("a section out of order"));
         }
+        self.count()
+    }
+
+    fn count(&mut self) -> Result<u64, SnapshotError> {
         let mut count = [0; 8];
-        count.copy_from_slice(&head[1..]);
+        count.copy_from_slice(&self.take(8)?);
         Ok(u64::from_le_bytes(count))
+    }
+
+    /// The tag of one more section; `None` at the end.
+    fn further_section(&mut self) -> Result<Option<u8>, SnapshotError> {
+        if self.at == self.piece.len() && (self.ended || !self.next_piece()?) {
+            return Ok(None);
+        }
+        Ok(Some(self.take(1)?[0]))
     }
 
     fn record<T: DeserializeOwned>(&mut self) -> Result<T, SnapshotError> {
@@ -150,9 +163,18 @@ impl<R: Read> Payload<R> {
         tag: u8,
         split: impl Fn(T) -> (K, V),
     ) -> Result<CowMap<K, V>, SnapshotError> {
+        let count = self.section(tag)?;
+        self.records(count, split)
+    }
+
+    fn records<K: Ord + Clone, V: Clone, T: DeserializeOwned>(
+        &mut self,
+        count: u64,
+        split: impl Fn(T) -> (K, V),
+    ) -> Result<CowMap<K, V>, SnapshotError> {
         let mut map = CowMap::default();
         let mut last: Option<K> = None;
-        for _ in 0..self.section(tag)? {
+        for _ in 0..count {
             let (k, v) = split(self.record()?);
             if last.is_some_and(|l| l >= k) {
                 return Err(SnapshotError::Malformed("records out of order"));
@@ -203,7 +225,27 @@ impl State {
         if p.version > OLDEST_VERSION {
             state.groups = p.map(GROUPS, |g: GroupRecord| (g.name.clone(), Arc::new(g)))?;
         }
+        let mut last_tag = GROUPS;
+        while p.version > PLAIN_VERSION
+            && let Some(tag) = p.further_section()?
+        {
+            if tag <= last_tag {
+                return Err(SnapshotError::Malformed("a section out of order"));
+            }
+            last_tag = tag;
+            let count = p.count()?;
+            match (tag, count) {
+                (_, 0) => return Err(SnapshotError::Malformed("an empty section that need not be there")),
+                (CONTROLS, n) => state.controls = p.records(n, |c: TopicControl| (c.topic, Arc::new(c)))?,
+                (OPERATOR, 1) => state.operator = p.record()?,
+                _ => return Err(SnapshotError::Malformed("a section that is not known")),
+            }
+        }
+        let version = p.version;
         p.close()?;
+        if version > PLAIN_VERSION && version != version_of(&state) {
+            return Err(SnapshotError::Malformed("a version that its content does not need"));
+        }
         for (_, t) in state.topics.iter() {
             state.names.insert(t.name.clone(), t.id);
         }

@@ -7,8 +7,8 @@ use tidemill_types::entry::crc32c;
 use tidemill_types::{GroupName, LedgerId, MemberId, PartitionId, SessionId, TopicId};
 
 use super::{
-    COUNTERS, GROUPS, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, PARTITIONS, SESSIONS, SNAPSHOT_VERSION,
-    SnapshotError, TOPICS,
+    CONTROLS, COUNTERS, GROUPS, LEDGERS, MAGIC, MAX_RECORD_LEN, MEMBERS, OPERATOR, PARTITIONS, SESSIONS,
+    SnapshotError, TOPICS, version_of,
 };
 use crate::State;
 use crate::cow::CowMap;
@@ -24,6 +24,8 @@ enum At {
     Partitions(Option<PartitionId>),
     Ledgers(Option<LedgerId>),
     Groups(Option<GroupName>),
+    Controls(Option<TopicId>),
+    Operator,
     End,
     Done,
 }
@@ -46,7 +48,7 @@ impl Pieces {
 
     fn header(&mut self) -> Vec<u8> {
         let mut h = MAGIC.to_vec();
-        h.extend_from_slice(&SNAPSHOT_VERSION.to_le_bytes());
+        h.extend_from_slice(&version_of(&self.state).to_le_bytes());
         h.extend_from_slice(&[0, 0]);
         h.extend_from_slice(&self.state.counters.feature_level.to_le_bytes());
         self.push_crc(&mut h, 0);
@@ -105,7 +107,20 @@ impl Pieces {
             }
             At::Groups(after) => {
                 walk(buffer, full, GROUPS, &state.groups, after, |_, g, b| record(b, g.as_ref()))?
-                    .then_some(At::End)
+                    .then_some(At::Controls(None))
+            }
+            // An empty one is not written at all.
+            At::Controls(_) if state.controls.len() == 0 => Some(At::Operator),
+            At::Controls(after) => {
+                walk(buffer, full, CONTROLS, &state.controls, after, |_, c, b| record(b, c.as_ref()))?
+                    .then_some(At::Operator)
+            }
+            At::Operator => {
+                if state.operator.epoch > 0 {
+                    section(buffer, OPERATOR, 1);
+                    record(buffer, &state.operator)?;
+                }
+                Some(At::End)
             }
         };
         if let Some(next) = next {

@@ -37,7 +37,9 @@ fn sender(command: &Command) -> Sender {
         | Command::RemoveLedger { .. }
         | Command::StartRepair(_)
         | Command::FinishRepair(_)
-        | Command::MarkChecked { .. } => Sender::Any,
+        | Command::MarkChecked { .. }
+        // Of a broker for its caller, or of the leader (purges, feature level); conditional as well.
+        | Command::Control(_) => Sender::Any,
         Command::CloseSession
         | Command::CreateTopic { .. }
         | Command::AlterTopic { .. }
@@ -171,6 +173,7 @@ impl State {
                 self.configure_group(name, *version, config, out)
             }
             Command::RemoveGroup { name, version } => self.remove_group(name, *version, out),
+            Command::Control(c) => self.control(c, out).map(Reply::Control),
         }
     }
 }

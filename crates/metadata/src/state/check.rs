@@ -58,6 +58,14 @@ impl State {
         if !wanted.eq(self.partitions().map(|p| (p.id.topic, p.id.index))) {
             return Err("partitions differ from what the topics say".into());
         }
+        for c in self.topic_controls() {
+            if self.topic(c.topic).is_none() {
+                return Err(format!("a claim or tombstone of topic {}, which is gone", c.topic));
+            }
+            if c.claim.is_some() && c.tombstone.is_some() {
+                return Err(format!("the tombstone of topic {} is claimed", c.topic));
+            }
+        }
         Ok(())
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_types::meta::Change;
-use tidemill_types::{BookieId, LedgerId, LedgerRecord, Member, PartitionId, PartitionRecord, TopicRecord};
+use tidemill_types::{
+    BookieId, LedgerId, LedgerRecord, Member, PartitionId, PartitionRecord, TopicControl, TopicRecord,
+};
 
 use super::State;
 
@@ -28,6 +30,14 @@ impl State {
         out.push(Change::Topic(topic.clone()));
         self.names.insert(topic.name.clone(), topic.id);
         self.topics.insert(topic.id, Arc::new(topic));
+    }
+
+    /// Writes it with its next version, which is returned.
+    pub(crate) fn put_control(&mut self, mut control: TopicControl, out: &mut Vec<Change>) -> TopicControl {
+        control.version.0 += 1;
+        out.push(Change::TopicControl(control.clone()));
+        self.controls.insert(control.topic, Arc::new(control.clone()));
+        control
     }
 
     pub(crate) fn put_partition(&mut self, partition: PartitionRecord, out: &mut Vec<Change>) {

@@ -2,16 +2,18 @@
 
 mod apply;
 mod check;
+mod control;
 mod index;
 mod query;
 mod session;
 
 use std::sync::Arc;
 
-use tidemill_types::meta::{Change, Rejection, Reply};
+use tidemill_types::meta::{Change, Command, ControlAction, ControlCommand, Rejection, Reply, Request};
 use tidemill_types::{
     BookieId, ClusterId, Epoch, GroupName, GroupRecord, LedgerId, LedgerRecord, Member, MemberId,
-    PartitionId, PartitionRecord, Revision, SessionId, TopicId, TopicName, TopicRecord,
+    OperatorEpoch, PartitionId, PartitionRecord, Revision, SessionId, TopicControl, TopicId, TopicName,
+    TopicRecord,
 };
 
 pub(crate) use self::session::Session;
@@ -19,8 +21,11 @@ use crate::Snapshot;
 use crate::cow::CowMap;
 use crate::reject::not_found;
 
-/// Feature level of this state machine. Raised when a command is added whose effect older code does not know.
-pub const FEATURE_LEVEL: u32 = 2;
+/// Highest feature level of this state machine. Raised when a command is added whose effect older code does not know:
+/// 1 ledgers and partitions, 2 configurations of groups, 3 control commands.
+pub const FEATURE_LEVEL: u32 = 3;
+/// Level of a state that was never raised.
+pub(crate) const FIRST_FEATURE_LEVEL: u32 = 2;
 
 /// Everything that the quorum agrees on. A clone is cheap: it shares all pages until one side writes.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +37,9 @@ pub struct State {
     pub(crate) partitions: CowMap<PartitionId, Arc<PartitionRecord>>,
     pub(crate) ledgers: CowMap<LedgerId, Arc<LedgerRecord>>,
     pub(crate) groups: CowMap<GroupName, Arc<GroupRecord>>,
+    /// Claims and tombstones, of topics that have or had one.
+    pub(crate) controls: CowMap<TopicId, Arc<TopicControl>>,
+    pub(crate) operator: OperatorEpoch,
     // What follows is derived from the maps above, kept with every change and rebuilt from a snapshot.
     pub(crate) names: CowMap<TopicName, TopicId>,
     /// How many fragments and repairs of a ledger name a bookie.
@@ -63,7 +71,7 @@ impl Default for Counters {
         Self {
             revision: Revision(0),
             cluster: None,
-            feature_level: FEATURE_LEVEL,
+            feature_level: FIRST_FEATURE_LEVEL,
             wall_ms: 0,
             jumped_ms: 0,
             // Zero means "none" for a session, so every count of ids starts at one.
@@ -72,6 +80,18 @@ impl Default for Counters {
             next_ledger: 1,
             next_producer: 1,
         }
+    }
+}
+
+/// The feature level that a request raises to, when this state machine does not know it: applying it would make another
+/// state than the other members have, so whoever reads the log must stop here.
+#[must_use]
+pub fn unknown_level(request: &Request) -> Option<u32> {
+    match &request.command {
+        Command::Control(ControlCommand { action: ControlAction::RaiseFeatureLevel { level }, .. }) => {
+            (*level > FEATURE_LEVEL).then_some(*level)
+        }
+        _ => None,
     }
 }
 
@@ -163,6 +183,27 @@ impl State {
     /// All configured consumer groups in order of name.
     pub fn groups(&self) -> impl Iterator<Item = &GroupRecord> {
         self.groups.iter().map(|(_, g)| g.as_ref())
+    /// Claim and tombstone of a topic; `None` when it never had one.
+    #[must_use]
+    pub fn topic_control(&self, id: TopicId) -> Option<&TopicControl> {
+        self.controls.get(&id).map(AsRef::as_ref)
+    }
+
+    /// All claims and tombstones in order of their topics' ids.
+    pub fn topic_controls(&self) -> impl Iterator<Item = &TopicControl> {
+        self.controls.iter().map(|(_, c)| c.as_ref())
+    }
+
+    /// The operator that holds the epoch.
+    #[must_use]
+    pub fn operator(&self) -> &OperatorEpoch {
+        &self.operator
+    }
+
+    /// The feature level in force.
+    #[must_use]
+    pub fn feature_level(&self) -> u32 {
+        self.counters.feature_level
     }
 
     /// A partition.

@@ -8,11 +8,11 @@ use tidemill_types::{GroupRecord, LedgerId, LedgerRecord, PartitionId, TopicReco
 use super::State;
 use crate::limits::MAX_PAGE;
 
-fn page(limit: u32) -> usize {
+pub(super) fn page(limit: u32) -> usize {
     limit.clamp(1, MAX_PAGE) as usize
 }
 
-fn after<T>(key: &Option<T>) -> Bound<&T> {
+pub(super) fn after<T>(key: &Option<T>) -> Bound<&T> {
     key.as_ref().map_or(Bound::Unbounded, Bound::Excluded)
 }
 
@@ -49,6 +49,7 @@ impl State {
                     .take(page(*limit))
                     .collect(),
             ),
+            Query::Control(q) => Answer::Control(self.control_query(q)),
         }
     }
 

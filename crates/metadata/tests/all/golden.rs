@@ -14,7 +14,8 @@ use tidemill_metadata::{
 use tidemill_types::meta::*;
 use tidemill_types::{
     BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, GroupRecord, Incarnation, LedgerId,
-    LedgerState, MemberRole, Offset, RequestId, Revision, SessionId, TopicConfig, TopicId, Version,
+    LedgerState, MemberRole, Offset, OperatorEpoch, RequestId, Revision, SessionId, Tombstone, TopicConfig,
+    TopicControl, TopicId, TopicRecord, Version,
 };
 
 use crate::harness::*;
@@ -43,35 +44,46 @@ macro_rules! names {
 names!(name_of_command, Command:
     CloseSession;
     BookieBoot OpenSession ReportBookies Assign Acquire Release CreateLedger ChangeEnsemble TakeOver Roll Append
-        StartRepair FinishRepair;
+        StartRepair FinishRepair Control;
     Init ExpireSession Tick SetMemberState CreateTopic AlterTopic DeleteTopic StartRecovery Close AdvanceLogStart
         AllocateProducerIds RemoveLedger MarkChecked ConfigureGroup RemoveGroup EndSession);
 names!(name_of_reply, Reply:
     Done;
-    Topic Acquired Each Ledger Partition Group;
+    Topic Acquired Each Ledger Partition Group Control;
     Session BookieBoot ProducerIds);
 names!(name_of_rejection, Rejection:
     SessionExpired OutcomeUnknown NotInitialised;
     ;
     WrongCluster NotFound Exists EpochMismatch VersionMismatch LedgerState OtherEnd NotAvailable BookieNotEligible
-        Conflict Invalid);
+        Conflict Invalid StaleOperatorEpoch Claimed Tombstoned FeatureLevel);
 names!(name_of_change, Change: ;
-    Topic TopicRemoved Partition PartitionRemoved Member MemberRemoved Time Group GroupRemoved; );
+    Topic TopicRemoved Partition PartitionRemoved Member MemberRemoved Time Group GroupRemoved TopicControl; );
 names!(name_of_query, Query: Cluster Members View;
-    TopicByName Topic Partition Ledger Group; Topics LedgersOf Ledgers Groups);
+    TopicByName Topic Partition Ledger Group Control; Topics LedgersOf Ledgers Groups);
 names!(name_of_answer, Answer: ; Cluster Members Topic Topics Partition Ledger Ledgers View Group
-    Groups; );
+    Groups Control; );
+names!(name_of_action, ControlAction:
+    CheckEpoch;
+    ApplyTopics TombstoneTopics RestoreTopics PurgeTopics ReleaseClaims;
+    AcquireOperatorEpoch AnnounceRestart RaiseFeatureLevel);
+names!(name_of_control_reply, ControlReply: Done; Epoch Applied Tombstoned Each Released FeatureLevel; );
+names!(name_of_control_query, ControlQuery: Operator; TopicsNamed Try BookieStanding; Topics);
+names!(name_of_control_answer, ControlAnswer: ; Operator Topics Tried BookieStanding; );
 names!(name_of_outcome, RepairOutcome: Filled Abandoned; ; Replaced Grown);
 
 /// How many variants there are of each, so that none goes without a sample.
-const VARIANTS: [(&str, usize); 7] = [
-    ("command", 30),
-    ("reply", 10),
-    ("rejection", 14),
-    ("change", 9),
-    ("query", 12),
-    ("answer", 10),
+const VARIANTS: [(&str, usize); 11] = [
+    ("command", 31),
+    ("reply", 11),
+    ("rejection", 18),
+    ("change", 10),
+    ("query", 13),
+    ("answer", 11),
     ("outcome", 4),
+    ("action", 9),
+    ("control-reply", 7),
+    ("control-query", 5),
+    ("control-answer", 4),
 ];
 
 struct Samples {
@@ -104,8 +116,15 @@ impl Samples {
             Command::FinishRepair(f) => Some(name_of_outcome(&f.outcome)),
             _ => None,
         };
-        let full = format!("{}{name}", name_of_command(&request.command));
+        let full = match &request.command {
+            Command::Control(c) => format!("Control/{}{name}", name_of_action(&c.action)),
+            c => format!("{}{name}", name_of_command(c)),
+        };
         self.add("command", &full, &request, encode_request, decode_request);
+        if let Command::Control(c) = &request.command {
+            let bytes = self.lines[&format!("command {full}")].clone();
+            self.lines.insert(format!("action {}{name}", name_of_action(&c.action)), bytes);
+        }
         if let Some(o) = outcome {
             self.lines.insert(format!("outcome {o}"), self.lines[&format!("command {full}")].clone());
         }
@@ -230,6 +249,115 @@ fn commands(s: &mut Samples) {
     ] {
         s.command(name, command);
     }
+    for (epoch, action) in actions() {
+        s.command("", Command::Control(ControlCommand { epoch, action }));
+    }
+}
+
+fn actions() -> Vec<(Option<u64>, ControlAction)> {
+    let tombstone = TombstoneRef { topic: TopicId(3), version: Version(2), due: true };
+    let wish = TopicWish {
+        name: name("orders"),
+        partitions: 12,
+        config: TopicConfig { retention_ms: Some(5), ..TopicConfig::default() },
+        claim: Some(claim(7)),
+        adoption: Adoption::IfMatches,
+    };
+    let plain = TopicWish { claim: None, adoption: Adoption::Fail, ..wish.clone() };
+    let take = TopicWish { adoption: Adoption::Take, ..wish.clone() };
+    let uid = Some("uid-7".to_owned());
+    vec![
+        (None, ControlAction::AcquireOperatorEpoch { holder: "operator-0".into() }),
+        (Some(300), ControlAction::ApplyTopics(vec![wish, plain, take])),
+        (
+            Some(300),
+            ControlAction::TombstoneTopics(vec![
+                TopicDeletion { name: name("orders"), uid, purge_after_ms: 259_200_000 },
+                TopicDeletion { name: name("orders"), uid: None, purge_after_ms: 0 },
+            ]),
+        ),
+        (Some(300), ControlAction::RestoreTopics(vec![tombstone])),
+        (None, ControlAction::PurgeTopics(vec![tombstone])),
+        (
+            Some(300),
+            ControlAction::ReleaseClaims(vec![ClaimRelease { name: name("orders"), uid: "uid-7".into() }]),
+        ),
+        (Some(300), ControlAction::AnnounceRestart { member: member(1), restarting: true }),
+        (None, ControlAction::RaiseFeatureLevel { level: 3 }),
+        (Some(300), ControlAction::CheckEpoch),
+    ]
+}
+
+fn control_replies(topic: &TopicRecord) -> Vec<ControlReply> {
+    let topic = topic.clone();
+    let control = tombstone(&topic);
+    let refused = || Rejection::Claimed { holder: Some(claim(8)), why: "why".into() };
+    let applied =
+        |done, before| TopicApplied { done, before, topic: topic.clone(), control: control.clone() };
+    vec![
+        ControlReply::Epoch(OperatorEpoch { epoch: 300, holder: "operator-0".into() }),
+        ControlReply::Applied(vec![
+            Ok(applied(TopicDone::Created, None)),
+            Ok(applied(TopicDone::Changed, Some(topic.clone()))),
+            Ok(applied(TopicDone::Unchanged, Some(topic.clone()))),
+            Ok(applied(TopicDone::Undeleted, Some(topic.clone()))),
+            Err(refused()),
+        ]),
+        ControlReply::Tombstoned(vec![
+            Ok(TopicTombstoned::Tombstone { topic: topic.clone(), control: control.clone(), news: true }),
+            Ok(TopicTombstoned::Absent),
+            Ok(TopicTombstoned::NotHolder(Some(claim(8)))),
+            Err(refused()),
+        ]),
+        ControlReply::Each(vec![Ok(()), Err(refused())]),
+        ControlReply::Released(vec![true, false]),
+        ControlReply::FeatureLevel(3),
+        ControlReply::Done,
+    ]
+}
+
+fn tombstone(topic: &TopicRecord) -> TopicControl {
+    let tombstone =
+        Tombstone { deleted_ms: 1_700_000_000_000, purge_at_ms: 1_700_259_200_000, former: Some(claim(7)) };
+    TopicControl { topic: topic.id, version: Version(2), claim: None, tombstone: Some(tombstone) }
+}
+
+fn controls(s: &mut Samples, topic: &TopicRecord) {
+    for reply in control_replies(topic) {
+        let name = name_of_control_reply(&reply);
+        let value = Ok(Reply::Control(reply));
+        s.add("control-reply", name, &value, encode_result, decode_result);
+    }
+    let (_, action) = actions().remove(1);
+    for query in [
+        ControlQuery::Operator,
+        ControlQuery::Topics { after: Some(TopicId(3)), limit: 10 },
+        ControlQuery::TopicsNamed(vec![name("orders")]),
+        ControlQuery::Try(Box::new(ControlCommand { epoch: Some(300), action })),
+        ControlQuery::BookieStanding(member(1)),
+    ] {
+        let name = name_of_control_query(&query);
+        s.add("control-query", name, &Query::Control(query), encode_query, decode_query);
+    }
+    let standing = BookieStanding {
+        named: 1,
+        under: 2,
+        unchecked: 3,
+        repairs: 4,
+        in_recovery: 5,
+        with_dead: 6,
+        other_writable: 7,
+        largest_copies: 8,
+    };
+    for answer in [
+        ControlAnswer::Operator(OperatorEpoch { epoch: 300, holder: "operator-0".into() }),
+        ControlAnswer::Topics(vec![(topic.clone(), Some(tombstone(topic))), (topic.clone(), None)]),
+        ControlAnswer::Tried(Ok(ControlReply::Done)),
+        ControlAnswer::BookieStanding(Some(standing)),
+    ] {
+        let name = name_of_control_answer(&answer);
+        s.add("control-answer", name, &Answer::Control(answer), encode_answer, decode_answer);
+    }
 }
 
 fn results(s: &mut Samples, c: &Cluster) {
@@ -256,6 +384,7 @@ fn results(s: &mut Samples, c: &Cluster) {
             version: Version(3),
             config: group_config(),
         }),
+        Reply::Control(ControlReply::Done),
     ] {
         s.add("reply", name_of_reply(&reply), &Ok(reply.clone()), encode_result, decode_result);
     }
@@ -275,6 +404,10 @@ fn results(s: &mut Samples, c: &Cluster) {
         Rejection::BookieNotEligible { bookie: member(1), why: text() },
         Rejection::Conflict { why: text() },
         Rejection::Invalid { field: text(), why: text() },
+        Rejection::StaleOperatorEpoch { current: 300, holder: text() },
+        Rejection::Claimed { holder: Some(claim(7)), why: text() },
+        Rejection::Tombstoned { why: text() },
+        Rejection::FeatureLevel { needed: 3, level: 2 },
     ] {
         s.add("rejection", name_of_rejection(&r), &Err(r.clone()), encode_result, decode_result);
     }
@@ -284,6 +417,7 @@ fn reads_and_changes(s: &mut Samples, c: &Cluster) {
     let (l, part, m) = (LedgerId(1), c.partition(0), c.member(1).clone());
     let topic = c.state.topic(TopicId(1)).unwrap().clone();
     for change in [
+        Change::TopicControl(tombstone(&topic)),
         Change::Topic(topic),
         Change::TopicRemoved(TopicId(3)),
         Change::Partition(part),
@@ -315,6 +449,7 @@ fn reads_and_changes(s: &mut Samples, c: &Cluster) {
         Query::View,
         Query::Group(group_name("billing")),
         Query::Groups { after: None, limit: 10 },
+        Query::Control(ControlQuery::Operator),
     ] {
         s.add("query", name_of_query(&query), &query, encode_query, decode_query);
         let answer = c.state.query(&query);
@@ -341,6 +476,35 @@ fn sample_cluster() -> Cluster {
     c
 }
 
+/// With everything that only version 2 of a snapshot has.
+fn controlled_cluster() -> Cluster {
+    let mut c = sample_cluster();
+    c.lead(Command::Control(ControlCommand {
+        epoch: None,
+        action: ControlAction::RaiseFeatureLevel { level: 3 },
+    }));
+    let config = TopicConfig::default();
+    let wish = |n: &str, uid| TopicWish {
+        name: name(n),
+        partitions: 1,
+        config: config.clone(),
+        claim: Some(claim(uid)),
+        adoption: Adoption::Fail,
+    };
+    for action in [
+        ControlAction::AcquireOperatorEpoch { holder: "operator-0".into() },
+        ControlAction::ApplyTopics(vec![wish("kept", 1), wish("deleted", 2)]),
+        ControlAction::TombstoneTopics(vec![TopicDeletion {
+            name: name("deleted"),
+            uid: Some(claim(2).uid),
+            purge_after_ms: 1_000,
+        }]),
+    ] {
+        c.lead(Command::Control(ControlCommand { epoch: None, action }));
+    }
+    c
+}
+
 #[test]
 fn golden_bytes() {
     let c = sample_cluster();
@@ -348,6 +512,7 @@ fn golden_bytes() {
     commands(&mut s);
     results(&mut s, &c);
     reads_and_changes(&mut s, &c);
+    controls(&mut s, c.state.topic(TopicId(1)).unwrap());
     for (kind, count) in VARIANTS {
         let of_kind = s.lines.keys().filter_map(|k| k.strip_prefix(kind)?.strip_prefix(' '));
         let variants: std::collections::BTreeSet<_> = of_kind.map(|k| k.split('/').next().unwrap()).collect();
@@ -355,6 +520,8 @@ fn golden_bytes() {
     }
     let snapshot = c.state.snapshot().encode().unwrap();
     s.lines.insert("snapshot".into(), snapshot);
+    let controlled = controlled_cluster();
+    s.lines.insert("snapshot/3".into(), controlled.state.snapshot().encode().unwrap());
 
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/all/golden.txt");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -380,6 +547,10 @@ fn golden_bytes() {
     assert_eq!(golden.len(), s.lines.len(), "a sample is gone");
     let state = State::decode(&golden["snapshot"]).unwrap();
     assert_eq!(state.view(), c.state.view());
+    let state = State::decode(&golden["snapshot/3"]).unwrap();
+    assert_eq!(state.view(), controlled.state.view());
+    assert!(state.topic_controls().eq(controlled.state.topic_controls()));
+    assert_eq!(state.operator(), controlled.state.operator());
 }
 
 #[test]
@@ -388,7 +559,7 @@ fn other_versions_and_lengths_are_refused() {
     assert_eq!(bytes, [1, 0]);
     assert_eq!(decode_query(&[2, 0]), Err(CodecError::Version { what: "query", version: 2 }));
     assert_eq!(decode_query(&[]), Err(CodecError::Empty { what: "query" }));
-    assert!(matches!(decode_query(&[1; 5_000]), Err(CodecError::TooLong { len: 5_000, max: 4_096, .. })));
+    assert!(matches!(decode_query(&[1; 5 << 20]), Err(CodecError::TooLong { max: 0x40_0000, .. })));
     assert!(matches!(decode_query(&[1, 99]), Err(CodecError::Malformed { .. })));
     let name = "x".repeat(5 << 20);
     let command = Command::BookieBoot(BookieSpec { name, ..boot_spec(1, None, 1) });

@@ -2,11 +2,12 @@
 
 use tidemill_metadata::{Applied, State};
 use tidemill_types::meta::{
-    AcquireItem, Append, Assignment, BookieSpec, Change, CloseLedger, Command, CreateLedger, EnsembleChange,
-    LinkLedger, MemberSpec, Rejection, Reply, Request, Roll, TakeOver,
+    AcquireItem, Append, Assignment, BookieSpec, Change, CloseLedger, Command, ControlAction, ControlCommand,
+    ControlReply, CreateLedger, EnsembleChange, LinkLedger, MemberSpec, Rejection, Reply, Request, Roll,
+    TakeOver,
 };
 use tidemill_types::{
-    Assignor, BookieId, BookieState, ClusterId, Endpoint, EntryId, Epoch, GroupConfig, GroupMode, GroupName,
+    Assignor, BookieId, BookieState, Claim, ClusterId, Endpoint, EntryId, Epoch, GroupConfig, GroupMode, GroupName,
     Incarnation, LanePosition, LedgerId, LedgerRecord, MemberId, MemberRole, Offset, PartitionId,
     PartitionRecord, RequestId, Revision, SessionId, StartAt, StaticAssignment, TopicConfig, TopicId,
     TopicName, Version,
@@ -50,6 +51,10 @@ pub(crate) fn group_config() -> GroupConfig {
         offsets_retention_ms: Some(604_800_000),
         last_reset: Some("r1".into()),
     }
+}
+
+pub(crate) fn claim(n: u32) -> Claim {
+    Claim { uid: format!("uid-{n}"), owner: format!("Topic default/t{n}") }
 }
 
 pub(crate) fn boot_spec(n: u32, last: Option<u64>, incarnation: u64) -> BookieSpec {
@@ -131,7 +136,10 @@ impl Cluster {
             self.state.query(&tidemill_types::meta::Query::Cluster)
         {
             numbers.push(i.next_ledger.0);
+            numbers.push(i.feature_level.into());
         }
+        numbers.push(self.state.operator().epoch);
+        let changes = changes.chain(self.state.topic_controls().cloned().map(Change::TopicControl));
         (changes.collect(), self.state.ledgers().cloned().collect(), self.state.sessions().collect(), numbers)
     }
 
@@ -167,6 +175,21 @@ impl Cluster {
             Reply::Session { session, .. } => session,
             other => panic!("{other:?}"),
         }
+    }
+
+    pub(crate) fn control(&mut self, action: ControlAction) -> ControlReply {
+        match self.lead(Command::Control(ControlCommand { epoch: None, action })) {
+            Reply::Control(reply) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// As [`Self::new`], at the newest feature level, with a first tick.
+    pub(crate) fn controlled() -> Self {
+        let mut c = Self::new();
+        c.control(ControlAction::RaiseFeatureLevel { level: tidemill_metadata::FEATURE_LEVEL });
+        c.lead(Command::Tick { wall_ms: 1_000_000, jump: true });
+        c
     }
 
     /// The live session of a member.

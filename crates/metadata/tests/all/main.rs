@@ -5,6 +5,7 @@
 mod boot;
 mod chain;
 mod close;
+mod control;
 mod golden;
 mod groups;
 mod harness;

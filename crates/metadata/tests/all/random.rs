@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tidemill_metadata::State;
 use tidemill_types::meta::{
-    AcquireItem, Append, Assignment, BookieReport, BookieSpec, Change, CloseLedger, Command, CreateLedger,
-    EnsembleChange, FinishRepair, MetaView, Rejection, Release, RepairOutcome, Request, Roll, StartRepair,
-    TakeOver,
+    AcquireItem, Adoption, Append, Assignment, BookieReport, BookieSpec, Change, ClaimRelease, CloseLedger,
+    Command, ControlAction, ControlCommand, CreateLedger, EnsembleChange, FinishRepair, MetaView, Rejection,
+    Release, RepairOutcome, Request, Roll, StartRepair, TakeOver, TombstoneRef, TopicDeletion, TopicWish,
 };
 use tidemill_types::{
     BookieId, BookieState, EntryId, EntryRange, Epoch, GroupConfig, LedgerId, LedgerRecord, LedgerState,
-    MemberRole, Offset, PartitionId, RequestId, Revision, SessionId, TopicConfig, Version,
+    MemberRole, Offset, PartitionId, RequestId, Revision, SessionId, TopicConfig, TopicId, Version,
 };
 
 use crate::harness::*;
@@ -149,6 +149,48 @@ fn repair(d: &Drawer<'_>) -> Option<Command> {
     })
 }
 
+fn control(d: &Drawer<'_>) -> Command {
+    let n = d.n;
+    let names = ["t", "u", "v"];
+    let name = name(names[usize::from(n[0] % 3)]);
+    let epoch = match n[5] % 6 {
+        0 => Some(near(d.state.operator().epoch, n[4])),
+        _ => None,
+    };
+    let of_topic = pick(&d.state.topic_controls().cloned().collect::<Vec<_>>(), n[1]);
+    let reference = of_topic.map(|c| TombstoneRef {
+        topic: c.topic,
+        version: Version(near(c.version.0, n[2])),
+        due: n[3].is_multiple_of(2),
+    });
+    let reference = reference.unwrap_or(TombstoneRef { topic: TopicId(1), version: Version(1), due: false });
+    let uid = u32::from(n[1] % 2);
+    let action = match n[3] % 9 {
+        0..=2 => ControlAction::ApplyTopics(vec![TopicWish {
+            name,
+            partitions: u32::from(n[2] % 4) + 1,
+            config: TopicConfig::default(),
+            claim: (!n[2].is_multiple_of(3)).then(|| claim(uid)),
+            adoption: [Adoption::Fail, Adoption::IfMatches, Adoption::Take][usize::from(n[4] % 3)],
+        }]),
+        3 | 4 => ControlAction::TombstoneTopics(vec![TopicDeletion {
+            name,
+            uid: (!n[2].is_multiple_of(3)).then(|| claim(uid).uid),
+            purge_after_ms: i64::from(n[4]) * 20,
+        }]),
+        5 => ControlAction::PurgeTopics(vec![reference]),
+        6 => ControlAction::RestoreTopics(vec![reference]),
+        7 => ControlAction::ReleaseClaims(vec![ClaimRelease { name, uid: claim(uid).uid }]),
+        _ if n[4].is_multiple_of(3) => ControlAction::RaiseFeatureLevel { level: u32::from(n[2] % 2) + 2 },
+        _ if n[4] % 3 == 1 => ControlAction::AcquireOperatorEpoch { holder: "o".into() },
+        _ => ControlAction::AnnounceRestart {
+            member: member(u32::from(n[0] % 7) + 1),
+            restarting: n[1].is_multiple_of(2),
+        },
+    };
+    Command::Control(ControlCommand { epoch, action })
+}
+
 /// The sender that fits, mostly: the owner's session for what owners send.
 fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
     let d = Drawer { state, n };
@@ -161,7 +203,8 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
     };
     let quorum = SessionId::NONE;
     let broker = member(if n[1].is_multiple_of(2) { 11 } else { 12 });
-    Some(match kind % 25 {
+    Some(match kind % 27 {
+        25 | 26 => (if n[5].is_multiple_of(2) { quorum } else { any }, control(&d)),
         0 => (quorum, boot_or_open(&d)),
         1 => (quorum, member_state(&d)),
         2 if n[1].is_multiple_of(4) => {
@@ -326,6 +369,16 @@ fn check_step(before: &State, after: &State) {
         assert!(new.version > g.version || new == g || before.group(&g.name).is_none());
     }
     assert!(after.wall_ms() >= before.wall_ms());
+    assert!(after.operator().epoch >= before.operator().epoch);
+    assert!(after.feature_level() >= before.feature_level());
+    for c in before.topic_controls() {
+        let Some(new) = after.topic_control(c.topic) else { continue };
+        assert!(new.version > c.version || new == c, "a change without a new version");
+        // A claim passes from one holder to another only by being free in between.
+        if let (Some(old), Some(new)) = (&c.claim, &new.claim) {
+            assert_eq!(old.uid, new.uid);
+        }
+    }
     for m in before.members() {
         assert!(after.member(m.id).is_some_and(|n| n.limbo_count >= m.limbo_count));
         assert!(m.state != BookieState::Retired || after.member(m.id).unwrap().state == BookieState::Retired);
@@ -343,6 +396,7 @@ struct Watcher {
     topics: BTreeMap<tidemill_types::TopicId, tidemill_types::TopicRecord>,
     partitions: BTreeMap<PartitionId, tidemill_types::PartitionRecord>,
     groups: BTreeMap<tidemill_types::GroupName, tidemill_types::GroupRecord>,
+    controls: BTreeMap<TopicId, tidemill_types::TopicControl>,
     wall_ms: i64,
 }
 
@@ -351,7 +405,11 @@ impl Watcher {
         for c in changes {
             match c.clone() {
                 Change::Topic(t) => drop(self.topics.insert(t.id, t)),
-                Change::TopicRemoved(id) => drop(self.topics.remove(&id)),
+                Change::TopicRemoved(id) => {
+                    self.topics.remove(&id);
+                    self.controls.remove(&id);
+                }
+                Change::TopicControl(c) => drop(self.controls.insert(c.topic, c)),
                 Change::Partition(p) => drop(self.partitions.insert(p.id, p)),
                 Change::PartitionRemoved(id) => drop(self.partitions.remove(&id)),
                 Change::Member(m) => drop(self.members.insert(m.id, m)),
@@ -388,6 +446,7 @@ fn run(steps: &[Step], retries: &[(u8, u8)], reached: &mut Reached) {
     let mut cluster = Cluster::new();
     cluster.bookie(5);
     cluster.bookie(6);
+    cluster.control(ControlAction::RaiseFeatureLevel { level: 3 });
     // Something to begin with: a chain that its owner works on.
     cluster.acquire(11, 0);
     let (l, (s, epoch)) = (cluster.create(0), cluster.owner(0));
@@ -412,6 +471,7 @@ fn run(steps: &[Step], retries: &[(u8, u8)], reached: &mut Reached) {
         check_step(&before, &state);
         watcher.follow(&applied.changes);
         assert_eq!(watcher.view(&state), state.view());
+        assert!(watcher.controls.values().eq(state.topic_controls()));
         if applied.result.is_ok() {
             *reached.0.entry(kind(&request.command)).or_default() += 1;
         }
@@ -493,6 +553,7 @@ fn the_sequences_reach_every_command() {
         "MarkChecked",
         "ConfigureGroup",
         "RemoveGroup",
+        "Control",
     ] {
         assert!(reached.0.contains_key(name), "{name} never got through: {:?}", reached.0);
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tidemill_metadata::{SNAPSHOT_PIECE_LEN, SnapshotError, State};
 use tidemill_types::TopicConfig;
-use tidemill_types::meta::Command;
+use tidemill_types::meta::{Adoption, Command, ControlAction, TopicWish};
 
 use crate::harness::*;
 
@@ -71,11 +71,36 @@ fn foreign_bytes_are_refused() {
     let mut more = bytes.clone();
     more.push(0);
     assert!(matches!(State::decode(&more), Err(SnapshotError::Malformed(_))));
-    let mut newer = bytes;
-    newer[8] = 3;
-    let crc = tidemill_types::entry::crc32c(&[&newer[..16]]).to_le_bytes();
-    newer[16..20].copy_from_slice(&crc);
-    assert!(matches!(State::decode(&newer), Err(SnapshotError::Version { version: 3, .. })));
+    let relabelled = |version: u8| {
+        let mut b = bytes.clone();
+        b[8] = version;
+        let crc = tidemill_types::entry::crc32c(&[&b[..16]]).to_le_bytes();
+        b[16..20].copy_from_slice(&crc);
+        State::decode(&b)
+    };
+    assert!(matches!(relabelled(4), Err(SnapshotError::Version { version: 4, .. })));
+    assert!(relabelled(3).is_err(), "a version that its content does not need");
+}
+
+#[test]
+fn what_only_the_third_version_has_survives() {
+    let mut c = Cluster::controlled();
+    assert_eq!(c.state.snapshot().encode().unwrap()[8], 2, "an older binary reads it");
+    c.control(ControlAction::AcquireOperatorEpoch { holder: "o".into() });
+    let wishes = (0..300).map(|n| TopicWish {
+        name: name(&format!("t{n}")),
+        partitions: 1,
+        config: TopicConfig::default(),
+        claim: Some(claim(n)),
+        adoption: Adoption::Fail,
+    });
+    c.control(ControlAction::ApplyTopics(wishes.collect()));
+    let bytes = c.state.snapshot().encode().unwrap();
+    assert_eq!(bytes[8], 3);
+    let read = State::decode(&bytes).unwrap();
+    assert!(read.topic_controls().eq(c.state.topic_controls()));
+    assert_eq!((read.topic_controls().count(), read.operator().epoch), (300, 1));
+    assert_eq!(read.snapshot().encode().unwrap(), bytes);
 }
 
 proptest! {

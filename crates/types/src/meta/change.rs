@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    GroupName, GroupRecord, Member, MemberId, PartitionId, PartitionRecord, Revision, TopicId, TopicRecord,
+    GroupName, GroupRecord, Member, MemberId, PartitionId, PartitionRecord, Revision, TopicControl, TopicId,
+    TopicRecord,
 };
 
 /// One changed record; the whole new value, so that applying a change twice is harmless.
@@ -27,6 +28,8 @@ pub enum Change {
     Group(GroupRecord),
     /// Configuration of a consumer group gone.
     GroupRemoved(GroupName),
+    /// New or changed claim or tombstone of a topic; it goes with the topic.
+    TopicControl(TopicControl),
 }
 
 /// The changes of one command: one event.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     BookieId, BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, GroupConfig, GroupName,
     Incarnation, LanePosition, LedgerId, MemberId, MemberRole, Offset, PartitionId, RequestId, SessionId,
-    TopicConfig, TopicId, TopicName, Version, member::Endpoint,
+    TopicConfig, TopicId, TopicName, Version, member::Endpoint, meta::ControlCommand,
 };
 
 /// Most elements of a batch command.
@@ -178,6 +178,8 @@ pub enum Command {
         /// The boot that is proven to be over.
         incarnation: Incarnation,
     },
+    /// Declared wishes and what operators need.
+    Control(ControlCommand),
 }
 
 /// Start of a repair (R23).

@@ -6,6 +6,7 @@
 
 mod change;
 mod command;
+mod control;
 mod query;
 mod reply;
 
@@ -14,6 +15,10 @@ pub use command::{
     AcquireItem, Append, Assignment, BookieReport, BookieSpec, CloseLedger, Command, CreateLedger,
     EnsembleChange, FinishRepair, LinkLedger, MAX_BATCH, MemberSpec, Release, RepairOutcome, Request, Roll,
     StartRepair, TakeOver,
+};
+pub use control::{
+    Adoption, BookieStanding, ClaimRelease, ControlAction, ControlAnswer, ControlCommand, ControlQuery,
+    ControlReply, TombstoneRef, TopicApplied, TopicDeletion, TopicDone, TopicTombstoned, TopicWish,
 };
 pub use query::{Answer, ClusterInfo, MetaView, PartitionView, Query};
 pub use reply::{Rejection, Reply};

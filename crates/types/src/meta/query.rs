@@ -56,6 +56,8 @@ pub enum Query {
         /// At most so many.
         limit: u32,
     },
+    /// Claims, tombstones, the operator epoch, dry runs.
+    Control(super::ControlQuery),
 }
 
 /// The answer, with the revision as of which it is true.
@@ -81,6 +83,8 @@ pub enum Answer {
     Group(Option<GroupRecord>),
     /// `Groups`.
     Groups(Vec<GroupRecord>),
+    /// `Control`.
+    Control(super::ControlAnswer),
 }
 
 /// Ids, time, counters.

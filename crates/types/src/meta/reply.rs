@@ -51,6 +51,8 @@ pub enum Reply {
     },
     /// `ConfigureGroup`: the record after it.
     Group(GroupRecord),
+    /// `Control`.
+    Control(super::ControlReply),
 }
 
 /// Why a command changed nothing.
@@ -138,5 +140,35 @@ pub enum Rejection {
         field: String,
         /// What is allowed.
         why: String,
+    },
+    /// Another operator acquired the epoch.
+    #[error("the operator epoch is {current}, acquired by {holder}")]
+    StaleOperatorEpoch {
+        /// The current one.
+        current: u64,
+        /// Who holds it.
+        holder: String,
+    },
+    /// The topic belongs to somebody else, or is there and may not be adopted.
+    #[error("{why}")]
+    Claimed {
+        /// Who holds it; `None`: nobody, it is only there.
+        holder: Option<crate::Claim>,
+        /// The topic, and what stands against it.
+        why: String,
+    },
+    /// The topic is a tombstone.
+    #[error("{why}")]
+    Tombstoned {
+        /// The topic, who deleted it, when it is purged.
+        why: String,
+    },
+    /// The cluster's feature level does not allow it.
+    #[error("this needs feature level {needed}, the cluster is at {level}")]
+    FeatureLevel {
+        /// The level needed.
+        needed: u32,
+        /// The level in force.
+        level: u32,
     },
 }
