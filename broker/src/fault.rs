@@ -56,6 +56,11 @@ impl Fault {
         Self::new(ErrorCode::UnknownTopic, format!("topic {} does not exist", shown(name)))
     }
 
+    pub(crate) fn tombstoned(name: &str) -> Self {
+        let why = "was deleted and is not purged yet: applying it again undeletes it";
+        Self::new(ErrorCode::TopicTombstoned, format!("topic {} {why}", shown(name)))
+    }
+
     pub(crate) fn unknown_partition(topic: &str, index: u32, count: u32) -> Self {
         let allowed = format!("0 to {} for topic {topic}", count.saturating_sub(1));
         Self::field(ErrorCode::UnknownPartition, "partition", &format!("{index} is given"), &allowed)
@@ -139,6 +144,11 @@ impl Fault {
     pub(crate) fn with_retry(mut self, ms: u32) -> Self {
         self.0.retry_after_ms = Some(ms);
         self
+    }
+
+    /// The field that is wrong, and what is allowed.
+    pub(crate) fn wrong_field(&self) -> Option<(&str, &str)> {
+        self.0.field.as_ref().map(|(f, a)| (f.as_str(), a.as_str()))
     }
 
     pub(crate) fn code(&self) -> ErrorCode {

@@ -23,6 +23,7 @@ mod identity;
 mod lifecycle;
 mod limits;
 mod metrics;
+mod operator_epoch;
 mod ownership;
 mod quorum;
 mod route;

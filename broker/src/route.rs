@@ -61,11 +61,23 @@ pub(crate) fn topic_name(name: &str) -> Result<TopicName, Fault> {
 }
 
 impl Core {
-    /// A topic by name, from the view.
+    /// A topic by name, from the view, to be written or read.
+    ///
+    /// # Errors
+    /// `INVALID_TOPIC_NAME`, `UNKNOWN_TOPIC`, `TOPIC_TOMBSTONED`.
+    pub(crate) fn topic(&self, name: &str) -> Result<Topic, Fault> {
+        let topic = self.any_topic(name)?;
+        if self.mirror.table().is_tombstone(topic.id) {
+            return Err(Fault::tombstoned(name));
+        }
+        Ok(topic)
+    }
+
+    /// A topic by name, from the view, tombstones included: to be looked at.
     ///
     /// # Errors
     /// `INVALID_TOPIC_NAME`, `UNKNOWN_TOPIC`.
-    pub(crate) fn topic(&self, name: &str) -> Result<Topic, Fault> {
+    pub(crate) fn any_topic(&self, name: &str) -> Result<Topic, Fault> {
         let valid = topic_name(name)?;
         let table = self.mirror.table();
         table.topic_by_name(&valid).map(|t| Topic::of(t, self)).ok_or_else(|| Fault::unknown_topic(name))

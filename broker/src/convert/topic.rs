@@ -16,6 +16,7 @@ pub(crate) fn to_proto(t: &TopicRecord, table: &MetaTable, broker: &BrokerConfig
         config: config::show(&t.config, broker),
         created_ms: t.created_ms,
         version: t.version.0,
+        deleted: table.is_tombstone(t.id),
     }
 }
 

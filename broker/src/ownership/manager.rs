@@ -61,7 +61,7 @@ pub(super) struct Manager<'a> {
     ending: HashSet<PartitionId>,
     to_release: Vec<Release>,
     release_under_way: bool,
-    pub(super) configs: HashMap<TopicId, (Version, Arc<TopicConfig>)>,
+    pub(super) configs: HashMap<TopicId, ((Version, Version), Arc<TopicConfig>)>,
     draining: bool,
     pub(super) ticks: u64,
 }
@@ -157,6 +157,7 @@ impl<'a> Manager<'a> {
                 // A broker's session began or ended: what it held may be free.
                 Change::Member(m) if m.role == MemberRole::Broker => self.look_at_all(),
                 Change::Topic(t) => self.configure(t.id),
+                Change::TopicControl(c) => self.configure(c.topic),
                 _ => {}
             }
         }

@@ -38,11 +38,24 @@ impl Manager<'_> {
 
     /// One shared configuration per topic, however many partitions it has.
     pub(super) fn config_of(&mut self, topic: TopicId) -> Arc<TopicConfig> {
-        let Some(record) = self.core.mirror.table().topic(topic).cloned() else { return Arc::default() };
-        let entry =
-            self.configs.entry(topic).or_insert_with(|| (record.version, Arc::new(record.config.clone())));
-        if entry.0 != record.version {
-            *entry = (record.version, Arc::new(record.config.clone()));
+        let table = self.core.mirror.table();
+        let Some(record) = table.topic(topic).cloned() else { return Arc::default() };
+        let control = table.topic_control(topic).map(|c| c.version).unwrap_or_default();
+        let deleted = table.is_tombstone(topic);
+        drop(table);
+        let as_of = (record.version, control);
+        let config = || {
+            let mut config = record.config.clone();
+            if deleted {
+                // A tombstone keeps its data: it may be undeleted.
+                config.retention_ms = Some(i64::MAX);
+                config.retention_bytes = None;
+            }
+            Arc::new(config)
+        };
+        let entry = self.configs.entry(topic).or_insert_with(|| (as_of, config()));
+        if entry.0 != as_of {
+            *entry = (as_of, config());
         }
         entry.1.clone()
     }

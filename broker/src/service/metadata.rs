@@ -27,7 +27,8 @@ impl Metadata for MetadataService {
         let show = |t: &tidemill_types::TopicRecord| convert::topic::to_proto(t, &table, &core.config);
         let (mut topics, mut unknown) = (Vec::new(), Vec::new());
         if names.is_empty() {
-            topics.extend(table.topics().filter(|t| !t.deleting).map(|t| show(t)));
+            topics
+                .extend(table.topics().filter(|t| !t.deleting && !table.is_tombstone(t.id)).map(|t| show(t)));
         }
         for name in names {
             match TopicName::new(&name).ok().and_then(|n| table.topic_by_name(&n)) {

@@ -11,8 +11,8 @@ use tidemill_meta_client::{MetaClient, MetaClientConfig};
 use tidemill_proto::{
     convert::code_of,
     v1::{
-        self, admin_client::AdminClient, consumer_client::ConsumerClient, metadata_client::MetadataClient,
-        producer_client::ProducerClient,
+        self, admin_client::AdminClient, consumer_client::ConsumerClient, control_client::ControlClient,
+        metadata_client::MetadataClient, producer_client::ProducerClient,
     },
 };
 use tidemill_record::{BatchBuilder, Compression, Limits, ProducerFields};
@@ -131,6 +131,10 @@ impl Broker {
 
     pub(crate) fn admin(&self) -> AdminClient<Channel> {
         AdminClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn control(&self) -> ControlClient<Channel> {
+        ControlClient::new(self.channel.clone())
     }
 
     pub(crate) fn metadata(&self) -> MetadataClient<Channel> {

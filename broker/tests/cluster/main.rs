@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::float_cmp, reason = "a test")]
 
 mod bad_input;
+mod control;
 mod failover;
 mod harness;
 mod hostile;

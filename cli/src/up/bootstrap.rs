@@ -21,6 +21,10 @@ pub(crate) async fn quorum(
     if let Some(cluster) = statuses.iter().find_map(|s| s.cluster) {
         layout.state.initialised = true;
         layout.save()?;
+        // All members run this very binary: what it knows may be used.
+        client.raise_feature_level(0, false).await.map_err(|e| {
+            CliError::new("raising the feature level", e.to_string(), ErrorCode::QuorumUnavailable)
+        })?;
         return Ok(cluster);
     }
     if let Some(found) = old_data(layout, plan) {

@@ -31,7 +31,7 @@ pub(super) async fn list(
         (0, "") => page(core, request.after, limit, deadline, |_| true).await?,
         (0, topic) => {
             topic_name(topic)?;
-            let topic = core.topic(topic)?;
+            let topic = core.any_topic(topic)?;
             if let Some(index) = request.partition {
                 topic.partition(index)?;
             }

@@ -6,7 +6,7 @@ mod create;
 mod delete;
 mod force_close;
 mod ledgers;
-mod partition;
+pub(super) mod partition;
 mod status;
 
 use tidemill_meta_client::MetaError;
@@ -21,6 +21,7 @@ use crate::{
     core::{Core, CoreSlot},
     deadline::Deadline,
     fault::{Fault, rejected},
+    operator_epoch,
 };
 
 /// The service.
@@ -34,6 +35,7 @@ macro_rules! call {
     ($self:ident, $request:ident, $operation:path) => {{
         let deadline = Deadline::of(&$request);
         let core = $self.0.get()?;
+        operator_epoch::check(core, operator_epoch::of($request.metadata())?, deadline).await?;
         Ok(Response::new($operation(core, $request.into_inner(), deadline).await?))
     }};
 }
@@ -123,7 +125,7 @@ impl Admin for AdminService {
 }
 
 /// No answer of the quorum, as a client hears of it.
-fn unanswered(what: &str, e: &MetaError) -> Fault {
+pub(super) fn unanswered(what: &str, e: &MetaError) -> Fault {
     Fault::new(e.code(), format!("{what}: {e}"))
 }
 
@@ -152,7 +154,7 @@ async fn propose(core: &Core, what: &str, command: Command, deadline: Deadline) 
 }
 
 /// Waits until the view has what `seen` looks for, at most until `deadline`; false when the wait ended.
-async fn until(core: &Core, deadline: Deadline, seen: impl Fn(&Core) -> bool) -> bool {
+pub(super) async fn until(core: &Core, deadline: Deadline, seen: impl Fn(&Core) -> bool) -> bool {
     let mut view = core.mirror.changed();
     let mut owned = core.owned.subscribe();
     let wait = async {

@@ -15,13 +15,13 @@ pub(super) const ASKED: &str = "tidemill-asked";
 /// What asking the owner may take.
 const OWNER_WAIT: Duration = Duration::from_secs(1);
 
-pub(super) async fn describe(
+pub(in crate::service) async fn describe(
     core: &Arc<Core>,
     request: v1::DescribePartitionRequest,
     deadline: Deadline,
     may_ask_owner: bool,
 ) -> Result<v1::DescribePartitionResponse, Fault> {
-    let topic = core.topic(&request.topic)?;
+    let topic = core.any_topic(&request.topic)?;
     let id = topic.partition(request.partition)?;
     let here = core.owned.get(id);
     if here.is_none()
@@ -53,6 +53,7 @@ pub(super) async fn describe(
         high_watermark,
         state: state.to_owned(),
         chain,
+        deleted: core.mirror.table().is_tombstone(id.topic),
     })
 }
 
