@@ -16,8 +16,8 @@ use tidemill_metadata::{State, decode_query, decode_request, encode_answer, enco
 use tidemill_proto::convert;
 use tidemill_proto::meta::{
     ChangeMembersRequest, ChangeMembersResponse, InitializeRequest, InitializeResponse, ProposeRequest,
-    ProposeResponse, ReadRequest, ReadResponse, RenewRequest, RenewResponse, StatusRequest, StatusResponse,
-    WatchEvent, WatchRequest,
+    ProposeResponse, RaiseFeatureLevelRequest, RaiseFeatureLevelResponse, ReadRequest, ReadResponse,
+    RenewRequest, RenewResponse, StatusRequest, StatusResponse, WatchEvent, WatchRequest,
     meta_server::{Meta, MetaServer},
     propose_response, read_response, renew_response,
 };
@@ -251,5 +251,12 @@ impl Meta for Service {
         _: Request<ChangeMembersRequest>,
     ) -> Result<Response<ChangeMembersResponse>, Status> {
         Err(Status::unimplemented("one member only"))
+    }
+
+    async fn raise_feature_level(
+        &self,
+        _: Request<RaiseFeatureLevelRequest>,
+    ) -> Result<Response<RaiseFeatureLevelResponse>, Status> {
+        Err(Status::unimplemented("not part of these tests"))
     }
 }

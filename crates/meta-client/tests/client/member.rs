@@ -12,8 +12,8 @@ use tidemill_proto::{
     convert::{Details, status},
     meta::{
         ChangeMembersRequest, ChangeMembersResponse, InitializeRequest, InitializeResponse, LeaderHint,
-        ProposeRequest, ProposeResponse, ReadRequest, ReadResponse, RenewRequest, RenewResponse,
-        StatusRequest, StatusResponse, WatchEvent, WatchRequest,
+        ProposeRequest, ProposeResponse, RaiseFeatureLevelRequest, RaiseFeatureLevelResponse, ReadRequest,
+        ReadResponse, RenewRequest, RenewResponse, StatusRequest, StatusResponse, WatchEvent, WatchRequest,
         meta_server::{Meta, MetaServer},
         propose_response, read_response, renew_response, watch_event,
     },
@@ -162,6 +162,13 @@ impl Meta for Member {
         &self,
         _: Request<ChangeMembersRequest>,
     ) -> Result<Response<ChangeMembersResponse>, Status> {
+        Err(Status::unimplemented("not part of these tests"))
+    }
+
+    async fn raise_feature_level(
+        &self,
+        _: Request<RaiseFeatureLevelRequest>,
+    ) -> Result<Response<RaiseFeatureLevelResponse>, Status> {
         Err(Status::unimplemented("not part of these tests"))
     }
 }
