@@ -183,6 +183,8 @@ impl State {
     /// All configured consumer groups in order of name.
     pub fn groups(&self) -> impl Iterator<Item = &GroupRecord> {
         self.groups.iter().map(|(_, g)| g.as_ref())
+    }
+
     /// Claim and tombstone of a topic; `None` when it never had one.
     #[must_use]
     pub fn topic_control(&self, id: TopicId) -> Option<&TopicControl> {

@@ -7,8 +7,8 @@ use tidemill_types::meta::{
     TakeOver,
 };
 use tidemill_types::{
-    Assignor, BookieId, BookieState, Claim, ClusterId, Endpoint, EntryId, Epoch, GroupConfig, GroupMode, GroupName,
-    Incarnation, LanePosition, LedgerId, LedgerRecord, MemberId, MemberRole, Offset, PartitionId,
+    Assignor, BookieId, BookieState, Claim, ClusterId, Endpoint, EntryId, Epoch, GroupConfig, GroupMode,
+    GroupName, Incarnation, LanePosition, LedgerId, LedgerRecord, MemberId, MemberRole, Offset, PartitionId,
     PartitionRecord, RequestId, Revision, SessionId, StartAt, StaticAssignment, TopicConfig, TopicId,
     TopicName, Version,
 };

@@ -1,6 +1,5 @@
 //! Reads.
 
-use tidemill_metadata::FEATURE_LEVEL;
 use tidemill_types::meta::{Answer, Command, Query};
 use tidemill_types::{LedgerId, LedgerRecord, TopicConfig, TopicId};
 
@@ -18,10 +17,7 @@ fn cluster_and_members() {
     let (c, _) = Cluster::with_open_ledger();
     match c.state.query(&Query::Cluster) {
         Answer::Cluster(i) => {
-            assert_eq!(
-                (i.cluster, i.feature_level, i.next_ledger),
-                (Some(CLUSTER), FEATURE_LEVEL, LedgerId(2))
-            );
+            assert_eq!((i.cluster, i.feature_level, i.next_ledger), (Some(CLUSTER), 2, LedgerId(2)));
             assert_eq!((i.revision.0, i.counts), (c.revision, (1, 2, 1)));
         }
         other => panic!("{other:?}"),
