@@ -13,6 +13,7 @@ pub mod apply;
 pub mod args;
 pub mod context;
 pub mod controller;
+mod definitions;
 pub mod election;
 pub mod link;
 pub mod metrics;

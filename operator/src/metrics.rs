@@ -41,6 +41,8 @@ pub struct OperatorMetrics {
     pub queue: Family<KindLabel, Gauge>,
     /// 1 while this process leads.
     pub leader: Gauge<i64, std::sync::atomic::AtomicI64>,
+    /// Installed definitions that lack fields.
+    pub old_definitions: Gauge<i64, std::sync::atomic::AtomicI64>,
     /// Calls refused for want of rights.
     pub forbidden: Counter<u64, AtomicU64>,
 }
@@ -66,6 +68,7 @@ impl OperatorMetrics {
             time_to_ready: Family::new_with_constructor(wait as fn() -> Histogram),
             queue: Family::default(),
             leader: Gauge::default(),
+            old_definitions: Gauge::default(),
             forbidden: Counter::default(),
         };
         let m = this.clone();
@@ -78,6 +81,7 @@ impl OperatorMetrics {
             r.register("time_to_ready_seconds", "From creation to the first Ready", m.time_to_ready);
             r.register("queue_depth", "Passes under way", m.queue);
             r.register("leader", "1 while this process leads", m.leader);
+            r.register("old_definitions", "Installed definitions that lack fields", m.old_definitions);
             r.register("forbidden", "Calls that were refused for want of rights", m.forbidden);
         });
         this

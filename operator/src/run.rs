@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     args::{Args, LogForm},
     context::{Context, Settings},
-    controller,
+    controller, definitions,
     election::Election,
     metrics::OperatorMetrics,
 };
@@ -74,6 +74,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 /// Waits for the definitions, then runs the controllers.
 async fn work(client: Client, args: &Args, metrics: OperatorMetrics, sup: &Supervisor, identity: &str) {
     wait_for_definitions(&client, args, sup).await;
+    let old = definitions::warn_when_old(&client).await;
+    metrics.old_definitions.set(i64::try_from(old).unwrap_or(i64::MAX));
     let settings = Settings {
         repository: args.image_repository.clone(),
         version: args.default_version.clone(),

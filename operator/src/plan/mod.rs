@@ -66,13 +66,13 @@ pub struct Plan {
     pub conditions: Vec<ConditionChange>,
     /// The rest of the status; `None` leaves it as it is.
     pub status: Option<StatusFields>,
-    /// Something may change without an event from the API server: look again soon.
-    pub look_again: bool,
+    /// Something may change without an event from the API server: look again after so many seconds.
+    pub look_again_s: Option<u64>,
 }
 
 impl Plan {
     fn only(verdict: Verdict) -> Self {
-        Self { actions: Vec::new(), verdict, conditions: Vec::new(), status: None, look_again: false }
+        Self { actions: Vec::new(), verdict, conditions: Vec::new(), status: None, look_again_s: None }
     }
 }
 
@@ -242,7 +242,13 @@ fn finish(
         (_, Some((reason, message))) => Verdict::new(Outcome::Working, reason, message.clone()),
     };
     Plan {
-        look_again: verdict.outcome != Outcome::Done || !wishes.bookies_evictable,
+        look_again_s: match verdict.outcome {
+            Outcome::Working | Outcome::Retrying => Some(3),
+            // Mended by a person on the data plane's side.
+            Outcome::Rejected => Some(30),
+            Outcome::Done if !wishes.bookies_evictable => Some(15),
+            Outcome::Done | Outcome::Paused => None,
+        },
         actions: draft.actions,
         verdict,
         conditions: draft.conditions,

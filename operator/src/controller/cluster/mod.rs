@@ -9,7 +9,8 @@ use std::{sync::Arc, time::Duration};
 use futures::StreamExt;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
-    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service, ServiceAccount},
+    networking::v1::NetworkPolicy,
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -34,7 +35,6 @@ const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// Runs until `supervisor` stops.
 pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
-    let client = context.client.clone();
     let mine = watcher::Config::default().labels(LABEL_CLUSTER);
     let clusters: Api<Cluster> = scoped(&context);
     let token = supervisor.token().clone();
@@ -44,6 +44,8 @@ pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
         .owns(scoped::<Service>(&context), mine.clone())
         .owns(scoped::<ConfigMap>(&context), mine.clone())
         .owns(scoped::<PodDisruptionBudget>(&context), mine.clone())
+        .owns(scoped::<ServiceAccount>(&context), mine.clone())
+        .owns(scoped::<NetworkPolicy>(&context), mine.clone())
         .watches(scoped::<Pod>(&context), mine.clone(), |o| labelled(&o))
         .watches(scoped::<PersistentVolumeClaim>(&context), mine, |o| labelled(&o))
         .graceful_shutdown_on(async move { token.cancelled().await })
@@ -54,7 +56,6 @@ pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
             }
         })
         .await;
-    drop(client);
 }
 
 /// Of the namespace that is watched, or of all.

@@ -67,7 +67,7 @@ async fn pass(cluster: &Cluster, context: &Arc<Context>) -> Result<Action, PassE
         status.cluster_id = Some(id);
     }
     let changed = !outcome.done.is_empty();
-    let look_again = plan.look_again;
+    let look_again = plan.look_again_s.map(Duration::from_secs);
     say::status(context, cluster, &names, plan).await?;
     if denied {
         return Ok(Action::requeue(DENIED));
@@ -75,7 +75,8 @@ async fn pass(cluster: &Cluster, context: &Arc<Context>) -> Result<Action, PassE
     if let Some(error) = outcome.errors.first() {
         return Err(PassError::Actions(error.to_string()));
     }
-    Ok(Action::requeue(if changed || look_again { SOON } else { jittered(RESYNC) }))
+    let soon = changed.then_some(SOON).or(look_again);
+    Ok(Action::requeue(soon.unwrap_or_else(|| jittered(RESYNC))))
 }
 
 /// Observes and plans.

@@ -16,7 +16,7 @@ fn rule_3_a_settled_cluster_is_done_and_its_plan_does_not_move() {
     let (a, b) = (w.plan(), w.plan());
     assert_eq!(a.verdict.outcome, Outcome::Done, "{:?}", a.verdict);
     assert_eq!(a.actions, b.actions);
-    assert!(!a.look_again && a.status == b.status && a.conditions == b.conditions);
+    assert!(a.look_again_s.is_none() && a.status == b.status && a.conditions == b.conditions);
     assert_eq!(w.deeds(), []);
 }
 
