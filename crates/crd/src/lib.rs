@@ -3,6 +3,8 @@
 //! ```text
 //! shared     conditions and the verdict table, cluster references, sizes, durations, parts of pod templates
 //! cluster    kind Cluster
+//! topic      kind Topic, and what the data plane is asked for
+//! group      kind ConsumerGroup
 //! generate   the definitions as an API server wants them: crds/*.yaml is written from here
 //! ```
 //!
@@ -11,13 +13,17 @@
 
 pub mod cluster;
 pub mod generate;
+pub mod group;
 mod shared;
+pub mod topic;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use group::{ConsumerGroup, ConsumerGroupSpec, ConsumerGroupStatus};
 pub use shared::{
     ClusterRef, Condition, ConditionChange, Duration, LocalRef, Outcome, ParseError, PodTemplate, Quantity,
     Resources, Toleration, Verdict, apply_conditions, find, is_true,
 };
+pub use topic::{Topic, TopicSpec, TopicStatus};
 
 /// API group of all kinds.
 pub const GROUP: &str = "tidemill.dev";

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use polish::Extra;
 
-use crate::Cluster;
+use crate::{Cluster, ConsumerGroup, Topic};
 
 /// Why a definition could not be made: a mistake in this crate, shown by its tests.
 #[derive(Debug, thiserror::Error)]
@@ -45,21 +45,24 @@ pub struct Definition {
 /// # Errors
 /// [`GenerateError`].
 pub fn definitions() -> Result<Vec<Definition>, GenerateError> {
-    Ok(vec![definition(
-        "clusters.yaml",
-        &Cluster::crd(),
-        &Extra {
-            list_maps: &[
-                ("spec.bookiePools", "name"),
-                ("spec.listeners", "name"),
-                ("status.members", "uuid"),
-                ("status.pools", "name"),
-                ("status.endpoints", "name"),
-            ],
-            // An absent object would keep the defaults inside of it from being seen.
-            empty_defaults: &["spec.brokers", "spec.placement", "spec.updates", "spec.storagePolicy"],
-        },
-    )?])
+    let cluster = Extra {
+        list_maps: &[
+            ("spec.bookiePools", "name"),
+            ("spec.listeners", "name"),
+            ("status.members", "uuid"),
+            ("status.pools", "name"),
+            ("status.endpoints", "name"),
+        ],
+        // An absent object would keep the defaults inside of it from being seen.
+        empty_defaults: &["spec.brokers", "spec.placement", "spec.updates", "spec.storagePolicy"],
+    };
+    let topic = Extra { list_maps: &[], empty_defaults: &[] };
+    let group = Extra { list_maps: &[("status.assignments", "member")], empty_defaults: &[] };
+    Ok(vec![
+        definition("clusters.yaml", &Cluster::crd(), &cluster)?,
+        definition("consumergroups.yaml", &ConsumerGroup::crd(), &group)?,
+        definition("topics.yaml", &Topic::crd(), &topic)?,
+    ])
 }
 
 fn definition(

@@ -1,0 +1,11 @@
+//! Kind ConsumerGroup: a consumer group of a Cluster.
+#![allow(unreachable_pub, reason = "the derive of the schema makes copies of the types")]
+
+mod spec;
+mod status;
+
+pub use spec::{
+    Assignment, ConsumerGroup, ConsumerGroupSpec, Delivery, GroupDeletionPolicy, GroupLimits, GroupMode,
+    MemberPartitions, Reset, Strategy,
+};
+pub use status::{AssignmentStatus, ConsumerGroupStatus, LastReset};

@@ -1,0 +1,13 @@
+//! Kind Topic: a topic of a Cluster.
+#![allow(unreachable_pub, reason = "the derive of the schema makes copies of the types")]
+
+mod spec;
+mod status;
+mod wish;
+
+pub use spec::{
+    Adoption, CleanupPolicy, DeletionPolicy, Replication, Retention, RetentionBytes, RetentionTime, Topic,
+    TopicOffload, TopicSpec,
+};
+pub use status::{EffectiveConfig, TopicStatus};
+pub use wish::{Refused, TopicConfigWish, wish};
