@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{command::binary, http, members};
+use crate::{command::binary, http, members, mount::Mount};
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ impl Default for Options {
 /// A running cluster of `tidemill up --processes`; dropping it ends it.
 #[derive(Debug)]
 pub struct Cluster {
+    /// In front of `dir`: taken away before it is removed.
+    mounts: Vec<Mount>,
     dir: tempfile::TempDir,
     options: Options,
     listen: SocketAddr,
@@ -54,8 +56,19 @@ impl Cluster {
     /// # Errors
     /// It does not serve in time; the message holds the end of its logs.
     pub fn start(options: Options) -> Result<Self> {
+        Self::with_disks(options, &[])
+    }
+
+    /// The same, with a file system of its own for the data of some members: name and MiB.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`]; or this process may not mount.
+    pub fn with_disks(options: Options, disks: &[(&str, u64)]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("tidemill-e2e-").tempdir()?;
-        let mut cluster = Self { dir, options, listen: free()?, http: free()?, up: None };
+        let mut cluster = Self { mounts: Vec::new(), dir, options, listen: free()?, http: free()?, up: None };
+        for (member, mib) in disks {
+            cluster.mounts.push(Mount::tmpfs(&cluster.data().join(member), *mib)?);
+        }
         cluster.up()?;
         Ok(cluster)
     }

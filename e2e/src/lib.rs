@@ -11,6 +11,7 @@ mod http;
 pub mod kube;
 mod load;
 mod members;
+mod mount;
 
 pub use cluster::{Cluster, Options};
 pub use command::{Finished, binary, run, tidemill};

@@ -13,7 +13,11 @@ use anyhow::{Context, Result, bail, ensure};
 use tidemill_client::{
     Client, ClientConfig, ConsumerConfig, Event, NotDelivered, ProducerConfig, SendRecord, Start,
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tidemill_types::ErrorCode;
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinHandle,
+};
 
 /// What became of the records of one partition.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +37,7 @@ pub struct Sent {
 pub struct Load {
     stop: watch::Sender<bool>,
     acked: Arc<AtomicU64>,
+    failures: Arc<Mutex<BTreeMap<String, u64>>>,
     tasks: Vec<JoinHandle<Result<Sent>>>,
 }
 
@@ -54,14 +59,24 @@ impl Load {
     /// # Errors
     /// The topic cannot be described.
     pub async fn start(client: &Client, topic: &str, bytes: usize) -> Result<Self> {
-        let producer = Arc::new(client.producer(ProducerConfig::default()).await?);
+        Self::with(client, topic, bytes, ProducerConfig::default()).await
+    }
+
+    /// The same with another configuration of the producer.
+    ///
+    /// # Errors
+    /// The topic cannot be described.
+    pub async fn with(client: &Client, topic: &str, bytes: usize, config: ProducerConfig) -> Result<Self> {
+        let producer = Arc::new(client.producer(config).await?);
         let handle = producer.topic(topic).await?;
         let (stop, stopped) = watch::channel(false);
         let acked = Arc::new(AtomicU64::new(0));
+        let failures = Arc::new(Mutex::new(BTreeMap::new()));
         let tasks = (0..handle.partitions())
             .map(|p| {
                 let (producer, handle, stopped, acked) =
                     (producer.clone(), handle.clone(), stopped.clone(), acked.clone());
+                let failures = failures.clone();
                 tokio::spawn(async move {
                     let mut sent = Sent::default();
                     let mut next = 0u64;
@@ -85,21 +100,32 @@ impl Load {
                                 last = Instant::now();
                                 sent.acked.insert(number, meta.offset);
                             }
-                            Err(e) if e.kind == NotDelivered::Unknown => sent.unknown.push(number),
-                            Err(_) => sent.not_written.push(number),
+                            Err(e) => {
+                                let code = e.code.map_or("none", ErrorCode::wire);
+                                *failures.lock().await.entry(code.to_owned()).or_insert(0) += 1;
+                                match e.kind {
+                                    NotDelivered::Unknown => sent.unknown.push(number),
+                                    NotDelivered::NotWritten => sent.not_written.push(number),
+                                }
+                            }
                         }
                     }
                     Ok(sent)
                 })
             })
             .collect();
-        Ok(Self { stop, acked, tasks })
+        Ok(Self { stop, acked, failures, tasks })
     }
 
     /// Acknowledged so far.
     #[must_use]
     pub fn acked(&self) -> u64 {
         self.acked.load(Ordering::Relaxed)
+    }
+
+    /// Records that were given up so far, by the code of the last answer.
+    pub async fn failures(&self) -> BTreeMap<String, u64> {
+        self.failures.lock().await.clone()
     }
 
     /// Waits until `more` further records were acknowledged.

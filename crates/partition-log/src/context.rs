@@ -1,6 +1,6 @@
 //! What all partitions of a broker share.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 use futures::future::BoxFuture;
 use tidemill_ledger::{LedgerClient, LedgerMeta, MetaError};
@@ -62,6 +62,8 @@ pub struct LogContext {
     /// Numbers.
     pub config: PartitionLogConfig,
     pub(crate) in_flight: Arc<Semaphore>,
+    /// Since when appends find the bookies' disks full: ms of the boot clock and one, 0 = they are not.
+    pub(crate) full_since: AtomicU64,
     pub(crate) catch_up: Arc<Semaphore>,
     pub(crate) tail_cache: Arc<TailCache>,
 }
@@ -79,6 +81,7 @@ impl LogContext {
         let permits = |bytes: usize| Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
         Arc::new(Self {
             in_flight: permits(config.in_flight_bytes),
+            full_since: AtomicU64::new(0),
             catch_up: permits(config.catch_up_bytes),
             tail_cache: TailCache::new(config.tail_cache_bytes),
             ledgers,

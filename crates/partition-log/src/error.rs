@@ -68,6 +68,14 @@ pub enum ProduceError {
         /// The limit.
         max: usize,
     },
+    /// The disks of so many bookies are full that no ack quorum is left, and stayed so.
+    #[error("the bookies' disks are full: fewer are writable than the {ack_quorum} that must acknowledge")]
+    DiskFull {
+        /// Acknowledgements that an append waits for.
+        ack_quorum: u8,
+        /// Try again after.
+        retry_after: Duration,
+    },
     /// The in-flight budget of the broker stayed full.
     #[error("too much data waits for acknowledgement")]
     Overloaded {
@@ -91,6 +99,7 @@ impl ProduceError {
             Self::Rebatched | Self::Empty => ErrorCode::InvalidArgument,
             Self::Transactional => ErrorCode::Unsupported,
             Self::TooLarge { .. } => ErrorCode::MessageTooLarge,
+            Self::DiskFull { .. } => ErrorCode::DiskFull,
             Self::Overloaded { .. } => ErrorCode::Overloaded,
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     counters::add,
     error::Poison,
     format::{BLOCK, control::Control},
-    lane::Lane,
+    lane::{Lane, reserve::margin},
     ledger::Ledger,
     segment::{Extent, Segment},
     shared::Shared,
@@ -73,10 +73,16 @@ fn round(shared: &Shared, lane: &Lane, throttle: &dyn Fn(u64)) -> Result<bool, S
     }
     let mut sources: Vec<Arc<Segment>> = Vec::new();
     let mut live = 0;
+    let room = room(shared, lane);
+    let mut candidates = candidates;
+    // On a full disk those first that free the most for what they take.
+    candidates.sort_by_key(|s| s.live());
     for s in candidates {
         #[expect(clippy::cast_precision_loss, reason = "a ratio that is compared with a percentage")]
         let share = s.live() as f64 / s.len.load(Ordering::Relaxed).max(1) as f64;
-        if share < shared.config.rewrite_below && live + s.live() <= shared.config.segment_bytes / 2 {
+        let after = live + s.live();
+        let fits = after <= shared.config.segment_bytes / 2 && after + after / 2 + 16 * BLOCK <= room;
+        if share < shared.config.rewrite_below && fits {
             live += s.live();
             sources.push(s);
         }
@@ -84,7 +90,7 @@ fn round(shared: &Shared, lane: &Lane, throttle: &dyn Fn(u64)) -> Result<bool, S
     if sources.is_empty() || !worth_it(&sources, live) {
         return Ok(false);
     }
-    let copied = copy(shared, lane, &sources, live, throttle)?;
+    let copied = copy(shared, lane, &sources, throttle)?;
     let new = Arc::clone(&copied.segment);
     unlist(shared, lane, &sources, |c| {
         let listed = crate::format::control::Listed { uuid: new.uuid, sealed: true, rewritten: true };
@@ -94,6 +100,12 @@ fn round(shared: &Shared, lane: &Lane, throttle: &dyn Fn(u64)) -> Result<bool, S
     point(shared, lane, &sources, &copied);
     remove(shared, lane, &sources);
     Ok(true)
+}
+
+/// Bytes that a copy may take for a while: what is free, and the reserve, which comes back with what the copy frees.
+fn room(shared: &Shared, lane: &Lane) -> u64 {
+    let free = shared.disk.space(&lane.dir).map_or(u64::MAX, |s| s.free.saturating_sub(margin(shared)));
+    free.saturating_add(lane.reserve_bytes.load(Ordering::Relaxed))
 }
 
 /// Small segments are mostly header, index and footer: copying one into the same size gains nothing.

@@ -106,6 +106,49 @@ fn fill_one(engine: &Engine, ledger: u64, entries: i64) -> bool {
     (0..entries).all(|e| add(engine, entry(ledger, e), AddKind::Normal) == Some(AddOutcome::Ok))
 }
 
+/// Something lives in every segment: nothing can be removed before it is copied, and there is no room to copy.
+#[test]
+fn a_little_that_stays_in_every_segment_does_not_keep_the_disk_full() {
+    for restarts in 0..4 {
+        let bench = bench(25 + restarts);
+        let (mut engine, _) = bench.boot();
+        let mut kept = 0;
+        let mut e = 0;
+        while state(&engine) == SpaceState::ReadWrite {
+            bench.clock.advance(Duration::from_millis(300));
+            add(&engine, entry(1, e), AddKind::Normal);
+            e += 1;
+            if e % 8 == 0 && add(&engine, entry(2, kept), AddKind::Normal) == Some(AddOutcome::Ok) {
+                kept += 1;
+            }
+        }
+        assert!(kept > 50, "{kept}");
+        for n in 0..restarts {
+            drop(engine);
+            bench.disk.crash(CrashPlan::LoseAll);
+            engine = bench.boot().0;
+            assert!(matches!(fence(&engine, 100 + n), Some(FenceOutcome::Fenced { .. })));
+        }
+        assert_eq!(collect(&engine, 1), Some(WriteOutcome::Ok));
+        for _ in 0..50 {
+            while engine.maintain(&|_| {}).unwrap() {}
+            bench.clock.advance(Duration::from_secs(2));
+            engine.step();
+        }
+        assert_eq!(state(&engine), SpaceState::ReadWrite, "{restarts}: {:?}", engine.info().lanes[0]);
+        assert_eq!(engine.info().lanes[0].reserve_bytes, SEGMENT);
+        for e in 0..kept {
+            assert_eq!(read(&engine, 2, e), ReadOutcome::Entry(entry(2, e)), "{restarts}: {e}");
+        }
+        assert!(fill_one(&engine, 3000, 200), "{restarts}");
+        drop(engine);
+        bench.disk.crash(CrashPlan::LoseAll);
+        let (engine, report) = bench.boot();
+        assert!(!report.found_loss(), "{:?}", report.losses);
+        assert_eq!(read(&engine, 2, kept - 1), ReadOutcome::Entry(entry(2, kept - 1)));
+    }
+}
+
 /// Recovery adds of new entries end before the room for fences does.
 #[test]
 fn recovery_adds_leave_room_for_fences() {

@@ -6,6 +6,7 @@ mod bookies;
 mod brokers;
 mod disk;
 mod frozen;
+mod full;
 mod metas;
 
 use std::time::Duration;

@@ -83,6 +83,8 @@ fn refused(core: &Core, topic: &Topic, id: PartitionId, e: &ProduceError) -> Fau
             Fault::overloaded(format!("append to {what}: {e}"))
                 .with_retry(u32::try_from(retry_after.as_millis()).unwrap_or(u32::MAX))
         }
+        ProduceError::DiskFull { retry_after, .. } => Fault::new(e.code(), format!("append to {what}: {e}"))
+            .with_retry(u32::try_from(retry_after.as_millis()).unwrap_or(u32::MAX)),
         ProduceError::Empty => Fault::invalid("batches", "no batch", "one or more record batches"),
         _ => Fault::new(e.code(), format!("append to {what}: {e}")),
     }

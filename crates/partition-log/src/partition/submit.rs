@@ -1,9 +1,14 @@
 //! Produce: judged, ordered and handed out in one step under the core's lock.
 
-use std::{cmp, sync::Arc, time::Duration};
+use std::{
+    cmp,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
+use tidemill_ledger::BookieTable;
 use tidemill_record::Batch;
-use tidemill_types::{EntryId, Offset};
+use tidemill_types::{BookieState, EntryId, Offset};
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
@@ -33,9 +38,36 @@ impl PartitionLog {
         }
         let permits = u32::try_from(bytes).map_err(|_| ProduceError::TooLarge { bytes, max })?;
         let wait = self.ctx.config.produce_wait;
+        self.wait_for_disks(wait).await?;
         match timeout(wait, self.ctx.in_flight.clone().acquire_many_owned(permits)).await {
             Ok(Ok(permit)) => Ok(Reservation { _permit: permit }),
             _ => Err(ProduceError::Overloaded { retry_after: wait }),
+        }
+    }
+
+    /// Back-pressure before the batch is handed to anybody: nothing of it is written when the disks stay full. Whoever comes
+    /// later waits only for what is left of the wait, or many batches of one stream would each wait in turn.
+    async fn wait_for_disks(&self, wait: Duration) -> Result<(), ProduceError> {
+        let mut bookies = self.ctx.meta.bookies();
+        let since = &self.ctx.full_since;
+        let some = bookies.borrow().iter().any(|b| b.state == BookieState::Ro);
+        let ack_quorum = if some { self.core.lock().config.replication.ack_quorum } else { 0 };
+        if !are_full(&bookies.borrow(), ack_quorum) {
+            if since.load(Ordering::Relaxed) != 0 {
+                since.store(0, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        let now = u64::try_from(self.ctx.clock.boottime().as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let first = match since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => now,
+            Err(first) => first,
+        };
+        let left = wait.saturating_sub(Duration::from_millis(now.saturating_sub(first)));
+        let room = timeout(left, bookies.wait_for(|table| !are_full(table, ack_quorum))).await;
+        match room {
+            Ok(_) => Ok(()),
+            Err(_) => Err(ProduceError::DiskFull { ack_quorum, retry_after: wait }),
         }
     }
 
@@ -228,6 +260,12 @@ impl PartitionLog {
         }
         result.ok_or(ProduceError::Empty)
     }
+}
+
+/// Whether full disks leave no ack quorum. Bookies that are away count as writable: they come back, or are replaced.
+fn are_full(table: &BookieTable, ack_quorum: u8) -> bool {
+    let count = |state| table.iter().filter(|b| b.state == state).count();
+    count(BookieState::Rw) < usize::from(ack_quorum) && count(BookieState::Ro) > 0
 }
 
 /// Records of a checked batch.

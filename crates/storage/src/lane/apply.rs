@@ -93,6 +93,7 @@ impl Core {
             state.index(number, row);
             state.settle(entry);
         }
+        shared.damage.healed(ledger.id, entry);
         self.touched.entry(ledger.id).or_insert_with(|| Arc::clone(ledger));
         self.remember(shared, ledger, entry, len);
     }
@@ -129,6 +130,7 @@ impl Core {
             self.lane.hide(ledger.id, d, &segments);
         }
         shared.ledgers.remove(ledger);
+        shared.damage.forget(ledger.id);
         add(&shared.counters.collected, 1);
         parked
     }

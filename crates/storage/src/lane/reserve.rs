@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use tidemill_runtime::io::{Disk, File, OpenMode, TEMP_SUFFIX};
+use tidemill_runtime::io::{Disk, File, OpenMode, Space, TEMP_SUFFIX};
 
 use super::core::Core;
 use crate::{format::BLOCK, shared::Shared};
@@ -34,7 +34,7 @@ fn full(what: &str) -> io::Error {
 }
 
 /// Bytes that stay free beside segments and reserve: cookies and control files are replaced by a second copy.
-fn margin(shared: &Shared) -> u64 {
+pub(crate) fn margin(shared: &Shared) -> u64 {
     (shared.config.segment_bytes / 16).min(1 << 20)
 }
 
@@ -119,6 +119,17 @@ impl Core {
         let file = shared.disk.open(path, OpenMode::ReadWrite)?;
         tracing::warn!(size, path = %path.display(), "the disk is full: the reserve becomes a segment");
         Ok((file, size, true))
+    }
+
+    /// A file for a rewritten segment. When there is no room it gets the reserve's: rewriting is what makes room again, and
+    /// the reserve is made anew from it.
+    pub(crate) fn copy_file(&mut self, shared: &Shared, path: &Path, size: u64) -> io::Result<Arc<dyn File>> {
+        let is_short = |s: io::Result<Space>| s.is_ok_and(|s| s.free < size + margin(shared));
+        if self.reserve > 0 && is_short(shared.disk.space(&self.lane.dir)) {
+            shared.disk.remove(&self.reserve_path())?;
+            self.set_reserve(0);
+        }
+        shared.disk.create(path, size)
     }
 
     /// Bytes that fences, collections and recovery adds can still get.

@@ -106,12 +106,27 @@ fn read(shared: &Shared, l: &Live) -> Result<Bytes, Stop> {
     }
 }
 
+/// Bytes that the new segment will have: on a full disk it may not take more than it says.
+fn size(entries: &[Live], group_bytes: usize) -> u64 {
+    let (mut data, mut group, mut ledgers) = (0, 0, 0);
+    let close = |group: u64| if group == 0 { 0 } else { block_up(GROUP_HEAD as u64 + group) };
+    for (i, l) in entries.iter().enumerate() {
+        let len = u64::from(l.place.len);
+        if group > 0 && group + len > group_bytes as u64 {
+            data += close(std::mem::take(&mut group));
+        }
+        group += record::RECORD_HEAD as u64 + len;
+        ledgers += u64::from(i == 0 || entries[i - 1].ledger != l.ledger);
+    }
+    let pages = (entries.len() as u64).div_ceil(u64::from(index::ROWS_PER_PAGE));
+    BLOCK + data + close(group) + pages * BLOCK + block_up(ledgers * index::RUN as u64) + BLOCK
+}
+
 /// Writes the new segment.
 pub(super) fn copy(
     shared: &Shared,
     lane: &Lane,
     sources: &[Arc<Segment>],
-    live_bytes: u64,
     throttle: &dyn Fn(u64),
 ) -> Result<Copied, Stop> {
     // The number comes first: a deletion made from now on has a bound above it and hides what is being copied.
@@ -119,11 +134,12 @@ pub(super) fn copy(
     let mut ledgers = Handles::new();
     let entries = live(shared, lane, sources, &mut ledgers)?;
     let path = lane.dir.join(segment_name(number));
-    let size = live_bytes + live_bytes / 8 + 64 * BLOCK;
-    let file = match shared.disk.create(&path, size) {
+    let size = size(&entries, shared.config.group_bytes);
+    // Nobody takes the room between the reserve's end and this file's beginning.
+    let file = match shared.cores[usize::from(lane.index)].lock().copy_file(shared, &path, size) {
         Ok(f) => f,
         Err(error) => {
-            tracing::warn!(%error, "no room to rewrite segments");
+            tracing::warn!(%error, size, "no room to rewrite segments");
             return Err(Stop::Kept);
         }
     };
