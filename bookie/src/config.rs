@@ -57,6 +57,10 @@ pub struct BookieConfig {
     pub rewrite_bytes_per_second: u64,
     /// Time between two passes of garbage collection, ms.
     pub gc_pass_ms: u64,
+    /// Time between the starts of two scrubs of everything at rest, ms.
+    pub scrub_interval_ms: u64,
+    /// Most bytes a second that scrubbing reads.
+    pub scrub_bytes_per_second: u64,
 }
 
 impl Default for BookieConfig {
@@ -84,6 +88,8 @@ impl Default for BookieConfig {
             rewrite_live_percent: defaults::REWRITE_LIVE_PERCENT,
             rewrite_bytes_per_second: 32 << 20,
             gc_pass_ms: u64::try_from(defaults::GC_PASS.as_millis()).unwrap_or(600_000),
+            scrub_interval_ms: u64::try_from(defaults::SCRUB_INTERVAL.as_millis()).unwrap_or(604_800_000),
+            scrub_bytes_per_second: defaults::SCRUB_BYTES_PER_SECOND,
         }
     }
 }
@@ -164,6 +170,8 @@ impl BookieConfig {
             ("first-touch-reads", self.first_touch_reads as u64),
             ("rewrite-bytes-per-second", self.rewrite_bytes_per_second),
             ("gc-pass-ms", self.gc_pass_ms),
+            ("scrub-interval-ms", self.scrub_interval_ms),
+            ("scrub-bytes-per-second", self.scrub_bytes_per_second),
         ] {
             if value == 0 {
                 return refuse(key, "above 0".to_owned());
@@ -176,6 +184,12 @@ impl BookieConfig {
     #[must_use]
     pub fn gc_pass(&self) -> Duration {
         Duration::from_millis(self.gc_pass_ms)
+    }
+
+    /// Time between the starts of two scrubs.
+    #[must_use]
+    pub fn scrub_interval(&self) -> Duration {
+        Duration::from_millis(self.scrub_interval_ms)
     }
 
     /// What is told to others as the address, given the bound one.

@@ -29,6 +29,8 @@ pub(crate) struct Counters {
     pub(crate) gc_stopped: Counter,
     /// Ledgers deleted.
     pub(crate) gc_ledgers: Counter,
+    /// Whole scrubs.
+    pub(crate) scrub_passes: Counter,
     /// Sessions lost and opened again.
     pub(crate) sessions_lost: Counter,
 }
@@ -56,6 +58,7 @@ impl Counters {
         r.register("gc_passes", "Whole passes of garbage collection", self.gc_passes.clone());
         r.register("gc_stopped", "Passes of garbage collection that ended early", self.gc_stopped.clone());
         r.register("gc_ledgers", "Ledgers deleted by garbage collection", self.gc_ledgers.clone());
+        r.register("scrub_passes", "Whole scrubs of everything at rest", self.scrub_passes.clone());
         r.register("sessions_lost", "Sessions with the quorum lost", self.sessions_lost.clone());
     }
 }

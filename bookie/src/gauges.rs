@@ -43,12 +43,21 @@ impl Collector for EngineCollector {
             ("failed_writes", "Segments given up after a failed write", stats.failed_writes),
             ("sealed_segments", "Segments sealed", stats.sealed_segments),
             ("removed_segments", "Segments removed", stats.removed_segments),
+            ("scrubbed_bytes", "Bytes at rest that were read and checked", stats.scrubbed_bytes),
+            ("scrubbed_segments", "Segments that were read and checked", stats.scrubbed_segments),
+            (
+                "scrub_damaged_segments",
+                "Segments damaged beside their entries; alarm",
+                stats.scrub_damaged_segments,
+            ),
+            ("scrub_failed_reads", "Segments that could not be read for the check", stats.scrub_failed_reads),
         ] {
             let m = e.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(m)?;
         }
         let sum = |f: fn(&tidemill_storage::LaneInfo) -> u64| info.lanes.iter().map(f).sum::<u64>();
         for (name, help, value) in [
+            ("damaged_entries", "Stored entries known to be damaged; alarm", stats.damaged_entries),
             ("queue_bytes", "Bytes of adds that wait for a disk", stats.queue_bytes),
             ("ledgers", "Ledgers held", info.ledgers as u64),
             ("segments", "Segments on all lanes", sum(|l| l.segments as u64)),

@@ -184,6 +184,11 @@ impl Life {
         core.sup
             .spawn_until_stop("bookie gc", tasks::gc(core.clone(), client.clone(), booted.serving.clone()));
         core.sup.spawn("bookie maintenance", tasks::maintain(core.clone(), booted.serving.clone()));
+        core.sup.spawn("bookie scrub", tasks::scrub(core.clone(), booted.serving.clone()));
+        core.sup.spawn_until_stop(
+            "bookie damage",
+            tasks::report_damage(core.clone(), client.clone(), booted.serving.clone()),
+        );
         core.sup.spawn_until_stop(
             "bookie patrol",
             tasks::patrol(core.clone(), client.clone(), booted.serving.clone()),

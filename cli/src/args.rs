@@ -182,6 +182,9 @@ pub(crate) enum BookieCommand {
         /// The data directory of each lane, comma-separated.
         #[arg(long, required = true, value_delimiter = ',')]
         data_dir: Vec<PathBuf>,
+        /// Read every sealed segment and check it.
+        #[arg(long)]
+        check: bool,
         /// Form of the output.
         #[arg(long, short, value_enum, default_value = "table")]
         output: crate::commands::Output,

@@ -12,6 +12,7 @@ mod limbo;
 mod listing;
 mod power;
 mod quorum;
+mod scrub;
 mod sessions;
 mod shelf;
 mod space;

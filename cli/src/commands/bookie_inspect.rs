@@ -11,8 +11,9 @@ use super::{Output, table};
 use crate::error::CliError;
 
 /// Reads and prints.
-pub(crate) fn run(lanes: &[PathBuf], form: Output) -> Result<(), CliError> {
-    let found = inspect(Arc::new(RealDisk), lanes).map_err(|e| refused(&e))?;
+pub(crate) fn run(lanes: &[PathBuf], check: bool, form: Output) -> Result<(), CliError> {
+    let look = if check { tidemill_storage::check } else { inspect };
+    let found = look(Arc::new(RealDisk), lanes).map_err(|e| refused(&e))?;
     table::object(form, &found.boot.bookie.to_string(), &text(&found), &json_of(&found))
 }
 
@@ -36,11 +37,20 @@ fn text(i: &Inspection) -> String {
         b.limbo,
         b.torn_groups,
     );
-    if b.losses.is_empty() {
+    if b.losses.is_empty() && i.segments.iter().all(|s| s.damage.is_none() && s.damaged.is_empty()) {
         out.push_str("damage: none\n");
     }
     for loss in &b.losses {
         out.push_str(&format!("damage: {loss}\n"));
+    }
+    for s in &i.segments {
+        if let Some(part) = &s.damage {
+            out.push_str(&format!("damage: {}: its {part} is damaged\n", s.path.display()));
+        }
+        for (ledger, entry) in &s.damaged {
+            let path = s.path.display();
+            out.push_str(&format!("damage: {path}: entry {entry} of ledger {ledger} fails its check\n"));
+        }
     }
     let segments = i
         .segments
@@ -87,7 +97,9 @@ fn json_of(i: &Inspection) -> serde_json::Value {
         "damage": b.losses.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "segments": i.segments.iter().map(|s| json!({
             "path": s.path, "number": s.number, "sealed": s.sealed, "rewritten": s.rewritten, "bytes": s.bytes,
-            "liveBytes": s.live_bytes, "firstGroup": s.groups.0, "lastGroup": s.groups.1, "entries": s.entries,
+            "liveBytes": s.live_bytes, "firstGroup": s.groups.0, "lastGroup": s.groups.1, "entries": s.entries, "damage": s.damage,
+            "damagedEntries": s.damaged.iter()
+                .map(|(ledger, entry)| json!({"ledger": ledger.0, "entry": entry.0})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "ledgers": i.ledgers.iter().map(|l| json!({
             "ledger": l.ledger.0, "lastEntry": l.last_entry.0, "lac": l.lac.0, "fenced": l.fenced, "bytes": l.bytes,

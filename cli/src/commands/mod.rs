@@ -71,7 +71,9 @@ pub(crate) fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Up(args) => up::run(&cli.global, args),
         Command::Meta(flags) => roles::run::<roles::meta::Meta>(&cli.global, flags, matches),
         Command::Bookie(args) => match args.command {
-            Some(BookieCommand::Inspect { data_dir, output }) => bookie_inspect::run(&data_dir, output),
+            Some(BookieCommand::Inspect { data_dir, check, output }) => {
+                bookie_inspect::run(&data_dir, check, output)
+            }
             Some(BookieCommand::Drain { bookie, undo, no_wait }) => {
                 bookie_drain::run(&cli.global, &bookie, undo, !no_wait)
             }

@@ -62,6 +62,10 @@ pub const ADD_QUEUE_BYTES: usize = 64 << 20;
 pub const READ_IN_FLIGHT_BYTES: usize = 32 << 20;
 /// Control queue, requests.
 pub const CONTROL_QUEUE: usize = 4_096;
+/// Time between the starts of two scrubs of everything at rest.
+pub const SCRUB_INTERVAL: Duration = Duration::from_hours(7 * 24);
+/// Most bytes a second that scrubbing reads.
+pub const SCRUB_BYTES_PER_SECOND: u64 = 16 << 20;
 /// Kept per lane for fences, collections and recovery adds on a full disk, bytes; at most a segment.
 pub const DISK_RESERVE_BYTES: u64 = 32 << 20;
 /// Read-only above this share of the disk, per cent.

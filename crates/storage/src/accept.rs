@@ -161,7 +161,10 @@ fn held(shared: &Shared, entry: &Entry) -> Option<AddOutcome> {
 fn present(shared: &Shared, ledger: &Ledger, state: &LedgerState, entry: &Entry) -> Option<AddOutcome> {
     let id = EntryId(entry.header().entry.0);
     match lookup::in_state(shared, ledger, state, id, ReadMode::Full) {
-        Some(ReadOutcome::Entry(bytes)) if bytes == entry.bytes() => Some(AddOutcome::Ok),
+        Some(ReadOutcome::Entry(bytes)) if bytes == entry.bytes() => {
+            shared.damage.healed(ledger.id, id.0);
+            Some(AddOutcome::Ok)
+        }
         Some(ReadOutcome::Entry(_)) => {
             add(&shared.counters.conflicts, 1);
             tracing::error!(

@@ -15,10 +15,11 @@ macro_rules! counters {
         }
 
         impl Counters {
-            pub(crate) fn snapshot(&self, queue_bytes: u64) -> Stats {
+            pub(crate) fn snapshot(&self, queue_bytes: u64, damaged_entries: u64) -> Stats {
                 Stats {
                     $($name: self.$name.load(Ordering::Relaxed),)*
                     queue_bytes,
+                    damaged_entries,
                     sync: *self.sync.lock(),
                 }
             }
@@ -29,7 +30,7 @@ macro_rules! counters {
 counters! {
     bytes_written, payload_bytes, rewritten_bytes, groups, closing_groups, entries, refused_fenced, refused_overloaded,
     refused_read_only, first_touches, conflicts, replaced, corrupt_reads, fences_waited, fences_of_unknown, failed_writes, collected,
-    sealed_segments, removed_segments,
+    sealed_segments, removed_segments, scrubbed_bytes, scrubbed_segments, scrub_damaged_segments, scrub_failed_reads,
 }
 
 pub(crate) fn add(counter: &AtomicU64, n: u64) {

@@ -6,13 +6,15 @@ use std::{
 };
 
 use tidemill_runtime::io::Disk;
-use tidemill_types::EntryId;
+use tidemill_types::{EntryId, LedgerId};
 
 use crate::{
     boot,
     config::EngineConfig,
     error::OpenError,
     report::{BootReport, LedgerSummary},
+    scrub::check::check_segment,
+    segment::Segment,
 };
 
 /// One segment.
@@ -34,6 +36,10 @@ pub struct SegmentReport {
     pub groups: (u64, u64),
     /// Entries in it, dead ones too.
     pub entries: u64,
+    /// With [`check`] only: what is damaged beside entries, if anything.
+    pub damage: Option<String>,
+    /// With [`check`] only: live entries that fail their check.
+    pub damaged: Vec<(LedgerId, EntryId)>,
 }
 
 /// What the folders of a bookie hold.
@@ -47,11 +53,23 @@ pub struct Inspection {
     pub ledgers: Vec<LedgerSummary>,
 }
 
+/// [`inspect`], and reads every sealed segment and checks it.
+///
+/// # Errors
+/// As [`inspect`]; `Io` when a segment cannot be read.
+pub fn check(disk: Arc<dyn Disk>, lanes: &[PathBuf]) -> Result<Inspection, OpenError> {
+    look(disk, lanes, true)
+}
+
 /// Reads the lanes of a stopped bookie.
 ///
 /// # Errors
 /// Those of [`crate::Engine::open_scan`], `Locked` while the bookie runs; `Io` for a folder that does not exist.
 pub fn inspect(disk: Arc<dyn Disk>, lanes: &[PathBuf]) -> Result<Inspection, OpenError> {
+    look(disk, lanes, false)
+}
+
+fn look(disk: Arc<dyn Disk>, lanes: &[PathBuf], check: bool) -> Result<Inspection, OpenError> {
     for dir in lanes {
         // A boot would make the folder.
         disk.list(dir).map_err(|e| OpenError::io("listing", dir, e))?;
@@ -64,6 +82,7 @@ pub fn inspect(disk: Arc<dyn Disk>, lanes: &[PathBuf]) -> Result<Inspection, Ope
             let footer = s.footer.get();
             let last = footer.map(|f| f.last_group).or(scanned.map(|u| u.end.last_group)).unwrap_or(0);
             let rows = footer.map(|f| f.rows).or(scanned.map(|u| u.built.rows)).unwrap_or(0);
+            let (damage, damaged) = if check { damage_of(&boot, s)? } else { Default::default() };
             segments.push(SegmentReport {
                 path: s.path.clone(),
                 number,
@@ -73,6 +92,8 @@ pub fn inspect(disk: Arc<dyn Disk>, lanes: &[PathBuf]) -> Result<Inspection, Ope
                 live_bytes: s.live(),
                 groups: (s.first_group, last),
                 entries: u64::from(rows),
+                damage,
+                damaged,
             });
         }
     }
@@ -91,4 +112,18 @@ pub fn inspect(disk: Arc<dyn Disk>, lanes: &[PathBuf]) -> Result<Inspection, Ope
         })
         .collect();
     Ok(Inspection { boot: boot.report, segments, ledgers })
+}
+
+type Damage = (Option<String>, Vec<(LedgerId, EntryId)>);
+
+fn damage_of(boot: &boot::Boot, s: &Segment) -> Result<Damage, OpenError> {
+    let live = |ledger: LedgerId, row: u32| {
+        boot.ledgers.get(&ledger).is_some_and(|l| {
+            l.state.lock().extents.iter().any(|x| x.segment == s.number && x.row == row && l.lane == s.lane)
+        })
+    };
+    let checked = check_segment(s, &live, &|_| true).map_err(|e| OpenError::io("reading", &s.path, e))?;
+    let checked = checked.unwrap_or_default();
+    let part = checked.bad_part.map(|p| format!("{p:?}").to_lowercase());
+    Ok((part, checked.bad.into_iter().map(|(l, e)| (l, EntryId(e))).collect()))
 }

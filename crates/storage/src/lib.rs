@@ -38,6 +38,7 @@ pub mod outcome;
 mod range;
 pub mod report;
 mod rewrite;
+mod scrub;
 mod segment;
 mod shared;
 pub mod stats;
@@ -45,10 +46,11 @@ pub mod stats;
 pub use config::{Driver, EngineConfig, SpaceLimits};
 pub use engine::{CollectGuard, Engine, Scanned};
 pub use error::{OpenError, Poison};
-pub use inspect::{Inspection, SegmentReport, inspect};
+pub use inspect::{Inspection, SegmentReport, check, inspect};
 pub use outcome::{
     AckSink, AddKind, AddOutcome, AddRequest, Admission, Completion, FenceOutcome, FirstTouch, LacOutcome,
     LastEntryOutcome, RangesOutcome, ReadMode, ReadOutcome, TouchTicket, UnknownReason, WriteOutcome,
 };
 pub use report::{BootReport, EngineInfo, FinishBoot, LaneInfo, LedgerSummary, Loss, SpaceState};
+pub use scrub::{ScrubPosition, Scrubbed};
 pub use stats::{Histogram, Stats};

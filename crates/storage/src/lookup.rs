@@ -84,6 +84,7 @@ pub(crate) fn check(shared: &Shared, bytes: &Bytes, key: Key, mode: ReadMode) ->
         return ReadOutcome::Entry(cut(bytes, mode));
     }
     add(&shared.counters.corrupt_reads, 1);
+    shared.damage.note(key.ledger, key.entry.0, key.entry.0);
     tracing::error!(ledger = key.ledger.0, entry = key.entry.0, "a stored entry fails its check");
     ReadOutcome::Corrupt
 }

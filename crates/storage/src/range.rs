@@ -270,7 +270,11 @@ pub(crate) fn ranges(shared: &Shared, id: LedgerId) -> RangesOutcome {
             }
         }
         if !moved {
-            return RangesOutcome::Ranges { ranges: join(entries), complete: !shared.limbo() && !pending };
+            // A damaged copy is none, and is not denied either (R14): a repair brings another one (R24).
+            let held = join(entries);
+            let ranges = shared.damage.cut(id, held.clone());
+            let complete = !shared.limbo() && !pending && ranges == held;
+            return RangesOutcome::Ranges { ranges, complete };
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     },
     ledger::Ledger,
     ledgers::{Ledgers, choose_lane},
+    scrub::damage::Damage,
     segment::PageCache,
 };
 
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) cores: Vec<Mutex<Core>>,
     pub(crate) cache: PageCache,
     pub(crate) counters: Counters,
+    /// Stored entries that are known to be damaged.
+    pub(crate) damage: Damage,
     pub(crate) limbo: AtomicBool,
     pub(crate) read_only: AtomicBool,
     /// One cookie per lane, in the order of the lanes.
@@ -63,6 +66,7 @@ impl Shared {
             read_only: AtomicBool::new(false),
             cache: PageCache::new(pages.max(16)),
             counters: Counters::default(),
+            damage: Damage::default(),
             cookies: Mutex::new(cookies),
             maintenance: Mutex::new(()),
             poison: OnceLock::new(),

@@ -72,4 +72,14 @@ pub struct Stats {
     pub sealed_segments: u64,
     /// Segments removed.
     pub removed_segments: u64,
+    /// Bytes read by scrubbing.
+    pub scrubbed_bytes: u64,
+    /// Segments read by scrubbing.
+    pub scrubbed_segments: u64,
+    /// Alarm: segments whose header, footer or index was found damaged.
+    pub scrub_damaged_segments: u64,
+    /// Segments that could not be read by scrubbing.
+    pub scrub_failed_reads: u64,
+    /// Alarm: stored entries that are known to be damaged now.
+    pub damaged_entries: u64,
 }

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tidemill_runtime::io::Disk;
-use tidemill_types::{ClusterId, EntryId, Incarnation, LanePosition, LedgerId};
+use tidemill_types::{ClusterId, EntryId, EntryRange, Incarnation, LanePosition, LedgerId};
 
 use crate::{
     accept::accept,
@@ -32,6 +32,7 @@ use crate::{
     range,
     report::{BootReport, EngineInfo, FinishBoot, LedgerSummary},
     rewrite,
+    scrub::{self, ScrubPosition, Scrubbed},
     shared::Shared,
     stats::Stats,
 };
@@ -257,7 +258,7 @@ impl Engine {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let queued: usize = self.shared.lanes.iter().map(|l| l.queue.bytes()).sum();
-        self.shared.counters.snapshot(queued as u64)
+        self.shared.counters.snapshot(queued as u64, self.shared.damage.entries())
     }
 
     /// Whether the bookie is in limbo.
@@ -300,6 +301,24 @@ impl Engine {
     /// [`Poison`] after a failed sync.
     pub fn maintain(&self, throttle: &dyn Fn(u64)) -> Result<bool, Poison> {
         rewrite::maintain(&self.shared, throttle)
+    }
+
+    /// Where the scrub of an earlier boot stood.
+    #[must_use]
+    pub fn scrub_position(&self) -> ScrubPosition {
+        scrub::position(&self.shared)
+    }
+
+    /// Reads the next sealed segment and checks every byte of it that matters; moves the position on and keeps it on disk. `pace` is
+    /// called with the bytes read, may sleep, and says whether to go on. Waits for the disk.
+    pub fn scrub(&self, at: &mut ScrubPosition, pace: &dyn Fn(u64) -> bool) -> Scrubbed {
+        scrub::step(&self.shared, at, pace)
+    }
+
+    /// Stored entries that are known to be damaged: found by scrubbing or by a reader, and not replaced yet.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<(LedgerId, Vec<EntryRange>)> {
+        self.shared.damage.all()
     }
 
     /// Runs every lane once (`Driver::Inline`). Answers the time, as the clock's `boottime`, at which it wants to be run again at the latest.
