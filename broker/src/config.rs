@@ -48,6 +48,8 @@ pub struct BrokerConfig {
     pub idle_close_ms: u64,
     /// `retention.ms` of topics that do not set it.
     pub retention_ms: u64,
+    /// Retention by time waits for two ticks of quorum time that are so far apart, without a jump between, ms.
+    pub time_settle_ms: u64,
     /// Partitions that are opened at once.
     pub takeover_concurrency: usize,
     /// Longest drain at a stop, ms.
@@ -74,6 +76,7 @@ impl Default for BrokerConfig {
             roll_ms: ms(defaults::ROLL_AGE),
             idle_close_ms: ms(defaults::IDLE_CLOSE),
             retention_ms: ms(defaults::RETENTION),
+            time_settle_ms: ms(defaults::TIME_SETTLE),
             takeover_concurrency: 64,
             drain_deadline_ms: 20_000,
         }
@@ -120,6 +123,7 @@ impl BrokerConfig {
             ("roll-ms", self.roll_ms, limits::MIN_ROLL_MS, limits::MAX_MS),
             ("idle-close-ms", self.idle_close_ms, 1, limits::MAX_MS),
             ("retention-ms", self.retention_ms, 1, limits::MAX_MS),
+            ("time-settle-ms", self.time_settle_ms, 1, limits::MAX_MS),
             ("takeover-concurrency", self.takeover_concurrency as u64, 1, 10_000),
             ("produce-wait-ms", self.produce_wait_ms, 0, 600_000),
             ("drain-deadline-ms", self.drain_deadline_ms, 0, 600_000),

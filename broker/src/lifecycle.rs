@@ -160,6 +160,7 @@ impl Life {
     async fn find_quorum(&self) -> Arc<Core> {
         let mut config = MetaClientConfig::new(self.config.meta.clone());
         config.give_up_after = GIVE_UP;
+        config.time_settle = Duration::from_millis(self.config.time_settle_ms);
         let client = MetaClient::connect(config, &self.part);
         let cluster = loop {
             match client.read(&Query::Cluster).await {
@@ -247,6 +248,7 @@ fn log_config(c: &BrokerConfig) -> PartitionLogConfig {
         roll_bytes: c.roll_bytes,
         roll_age: Duration::from_millis(c.roll_ms),
         idle_close: Duration::from_millis(c.idle_close_ms),
+        retention: Duration::from_millis(c.retention_ms),
         max_message_bytes: c.max_message_bytes,
         max_entry_bytes: crate::limits::MAX_PRODUCE_BYTES,
         ..PartitionLogConfig::with_memory(c.memory_bytes)

@@ -109,6 +109,27 @@ impl Admin {
         self.client.describe_raw("describe", topics.into_iter().map(Into::into).collect()).await
     }
 
+    /// Deletes the records of a partition below `before` (`None`: all that are acknowledged): its log start moves there. Again
+    /// with the same offset it is a success. Returns log start and high watermark afterwards.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC`, `UNKNOWN_PARTITION`, `OFFSET_OUT_OF_RANGE` beyond the end, or no success within the deadline.
+    pub async fn delete_records(
+        &self,
+        topic: &str,
+        partition: u32,
+        before: Option<i64>,
+    ) -> Result<v1::DeleteRecordsResponse, ClientError> {
+        let request =
+            v1::DeleteRecordsRequest { topic: topic.to_owned(), partition, before: before.unwrap_or(-1) };
+        self.client
+            .call_any(&format!("delete records of {topic}/{partition}"), |call| {
+                let request = call.request(request.clone());
+                async move { call.admin().delete_records(request).await }
+            })
+            .await
+    }
+
     /// Members, quorum, counts.
     ///
     /// # Errors

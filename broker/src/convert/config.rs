@@ -88,8 +88,8 @@ pub(crate) fn show(config: &TopicConfig, broker: &BrokerConfig) -> HashMap<Strin
         ("retention.ms", or(positive(config.retention_ms), broker.retention_ms)),
         ("retention.bytes", config.retention_bytes.map(|v| v.to_string()).unwrap_or_default()),
         ("max.message.bytes", or(config.max_message_bytes.map(u64::from), broker.max_message_bytes.into())),
-        ("roll.bytes", or(config.roll_bytes, broker.roll_bytes)),
-        ("roll.ms", or(positive(config.roll_ms), broker.roll_ms)),
+        ("roll.bytes", tidemill_partition_log::roll_bytes(config, broker.roll_bytes).to_string()),
+        ("roll.ms", tidemill_partition_log::roll_ms(config, broker.roll_ms, broker.retention_ms).to_string()),
     ]
     .into_iter()
     .map(|(k, v)| (k.to_owned(), v))

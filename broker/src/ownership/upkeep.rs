@@ -44,20 +44,22 @@ impl Manager<'_> {
         let deleted = table.is_tombstone(topic);
         drop(table);
         let as_of = (record.version, control);
-        let config = || {
-            let mut config = record.config.clone();
-            if deleted {
-                // A tombstone keeps its data: it may be undeleted.
-                config.retention_ms = Some(i64::MAX);
-                config.retention_bytes = None;
-            }
-            Arc::new(config)
-        };
-        let entry = self.configs.entry(topic).or_insert_with(|| (as_of, config()));
-        if entry.0 != as_of {
-            *entry = (as_of, config());
+        if let Some((_, config)) = self.configs.get(&topic).filter(|(known, _)| *known == as_of) {
+            return config.clone();
         }
-        entry.1.clone()
+        let mut config = record.config.clone();
+        if record.name.is_internal() {
+            // What the system writes for itself does not expire by the default of users' topics.
+            config.retention_ms = config.retention_ms.or(Some(i64::MAX));
+        }
+        if deleted {
+            // A tombstone keeps its data: it may be undeleted.
+            config.retention_ms = Some(i64::MAX);
+            config.retention_bytes = None;
+        }
+        let config = Arc::new(config);
+        self.configs.insert(topic, (as_of, config.clone()));
+        config
     }
 
     /// A topic changed: its logs get the new configuration.

@@ -88,6 +88,10 @@ impl PartitionMeta for QuorumAccess {
         Some(time.at(self.client.clock().boottime()))
     }
 
+    fn confirmed_time_ms(&self) -> Option<i64> {
+        self.client.session()?.confirmed_time_ms()
+    }
+
     fn take_over(&self, item: TakeOver) -> BoxFuture<'_, Result<Result<(), Rejection>, MetaError>> {
         self.take_overs.send(item).boxed()
     }

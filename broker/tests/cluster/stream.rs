@@ -121,7 +121,7 @@ async fn an_idempotent_producer_writes_once() {
     b.create("t", 1, &[]).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        let p = b.producer().init_producer(v1::InitProducerRequest {}).await.unwrap().into_inner();
+        let p = b.producer().init_producer(v1::InitProducerRequest::default()).await.unwrap().into_inner();
         assert_eq!(p.epoch, 0);
         ids.push(p.producer_id);
     }

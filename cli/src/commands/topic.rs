@@ -2,11 +2,12 @@
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tidemill_client::{Client, v1};
+use tidemill_client::{At, Client, OffsetQuery, Start, v1};
 
 use super::{
     Output,
     connect::{self, failed},
+    consume::from,
     table::{self, Row},
 };
 use crate::{args::Global, error::CliError};
@@ -53,6 +54,20 @@ pub(crate) enum TopicCommand {
         partitions: Option<u32>,
         #[command(flatten)]
         config: ConfigArgs,
+        /// Form of the output.
+        #[arg(long, short, value_enum, default_value = "table")]
+        output: Output,
+    },
+    /// Delete the oldest records of a topic: they are gone for every reader, and for ever.
+    Truncate {
+        /// The topic.
+        name: String,
+        /// Records below this go: an OFFSET, @TIMESTAMP (ms since 1970 or RFC 3339), or `latest` for all.
+        #[arg(long, value_name = "OFFSET|@TIMESTAMP|latest", value_parser = from::parse)]
+        before: from::From,
+        /// Only these partitions; an OFFSET needs one. Repeatable, or comma-separated.
+        #[arg(long, value_name = "N", value_delimiter = ',')]
+        partition: Vec<u32>,
         /// Form of the output.
         #[arg(long, short, value_enum, default_value = "table")]
         output: Output,
@@ -116,6 +131,9 @@ pub(crate) fn run(global: &Global, command: TopicCommand) -> Result<(), CliError
                     .map_err(|e| failed(&e))?;
                 print(output, vec![topic])
             }
+            TopicCommand::Truncate { name, before, partition, output } => {
+                truncate(&client, &name, before.start, partition, output).await
+            }
             TopicCommand::Delete { name } => admin.delete_topic(&name).await.map_err(|e| failed(&e)),
             TopicCommand::List { output } => {
                 let all = admin.describe(Vec::<String>::new()).await.map_err(|e| failed(&e))?;
@@ -124,6 +142,50 @@ pub(crate) fn run(global: &Global, command: TopicCommand) -> Result<(), CliError
             TopicCommand::Describe { name, output } => describe(&client, &name, output).await,
         }
     })
+}
+
+async fn truncate(
+    client: &Client,
+    name: &str,
+    before: Start,
+    partitions: Vec<u32>,
+    form: Output,
+) -> Result<(), CliError> {
+    let partitions = match (partitions.is_empty(), before) {
+        (true, Start::Offset(_)) => {
+            return Err(CliError::usage(
+                "--before OFFSET",
+                "offsets of different partitions have nothing in common",
+            )
+            .help("name one with --partition, or give @TIMESTAMP or latest"));
+        }
+        (true, _) => (0..client.partitions(name).await.map_err(|e| failed(&e))?).collect(),
+        (false, _) => partitions,
+    };
+    let mut rows = Vec::new();
+    for partition in partitions {
+        let to = match before {
+            Start::Earliest => Some(0),
+            Start::Latest => None,
+            Start::Offset(offset) => Some(offset),
+            Start::Timestamp(ms) => {
+                let query = [OffsetQuery { topic: name.into(), partition, at: At::Timestamp(ms) }];
+                let found = client.list_offsets(&query).await.map_err(|e| failed(&e))?;
+                // No record is so young: all of them are older.
+                found.first().and_then(|f| f.offset)
+            }
+        };
+        let done = client.admin().delete_records(name, partition, to).await.map_err(|e| failed(&e))?;
+        rows.push(Row {
+            name: format!("{name}/{partition}"),
+            columns: vec![partition.to_string(), done.log_start.to_string(), done.high_watermark.to_string()],
+            wide: Vec::new(),
+            json: json!({
+                "topic": name, "partition": partition, "logStart": done.log_start, "highWatermark": done.high_watermark,
+            }),
+        });
+    }
+    table::print(form, &["PARTITION", "LOG START", "HIGH WATERMARK"], &[], rows)
 }
 
 fn json_of(t: &v1::Topic) -> serde_json::Value {

@@ -31,6 +31,7 @@ impl Role for Bookie {
         ("first-touch-reads", "Quorum reads under way at once for first touches"),
         ("disk-read-only-percent", "No plain adds above this share of the disk"),
         ("disk-read-write-percent", "Plain adds again below this share"),
+        ("disk-reserve-bytes", "Kept free for fences and deletions, per lane"),
         ("disk-recovery-stop-percent", "No recovery adds above this share"),
         ("rewrite-live-percent", "Rewrite sealed segments below this share of live bytes"),
         ("rewrite-bytes-per-second", "Most bytes a second that rewriting reads"),

@@ -30,6 +30,7 @@ impl Role for Broker {
         ("roll-bytes", "roll.bytes of topics that do not set it"),
         ("roll-ms", "roll.ms of topics that do not set it"),
         ("idle-close-ms", "An idle ledger is closed after"),
+        ("time-settle-ms", "Retention by time waits for two ticks of quorum time so far apart"),
         ("retention-ms", "retention.ms of topics that do not set it"),
         ("takeover-concurrency", "Partitions that are opened at once"),
         ("drain-deadline-ms", "Longest drain at a stop"),

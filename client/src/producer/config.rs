@@ -27,6 +27,9 @@ pub struct ProducerConfig {
     pub delivery_timeout: Duration,
     /// Without an answer for so long a stream is given up and its batches are sent again.
     pub request_timeout: Duration,
+    /// At the delivery time-out the owner is asked what became of a batch that is in doubt, for at most so long; then its
+    /// outcome stays unknown. Idempotent producers only; 0 = it is not asked.
+    pub outcome_timeout: Duration,
     /// Exactly once and in order per partition, also over retries. Without it retries can write twice, and one batch
     /// per partition is in flight.
     pub idempotent: bool,
@@ -43,6 +46,7 @@ impl Default for ProducerConfig {
             compression: Compression::None,
             delivery_timeout: defaults::DELIVERY_TIMEOUT,
             request_timeout: Duration::from_secs(30),
+            outcome_timeout: Duration::from_secs(10),
             idempotent: true,
             max_in_flight: defaults::PRODUCER_BATCHES,
         }

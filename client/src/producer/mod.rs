@@ -18,6 +18,7 @@ mod counters;
 mod delivery;
 mod driver;
 mod error;
+mod outcome;
 mod record;
 mod send;
 mod shared;
@@ -58,7 +59,7 @@ impl Producer {
         let identity = if config.idempotent {
             let answer = client
                 .call_any("ask for a producer id", |call| {
-                    let request = call.request(v1::InitProducerRequest {});
+                    let request = call.request(v1::InitProducerRequest::default());
                     async move { call.producer().init_producer(request).await }
                 })
                 .await?;

@@ -59,6 +59,7 @@ impl Cluster {
             always: Fault::None,
             next_producer: 0,
             describes: 0,
+            outcomes_fail: false,
         }));
         let grown = Arc::new(Notify::new());
         let tasks = listeners.into_iter().enumerate().map(|(me, listener)| {

@@ -52,15 +52,21 @@ async fn exactly_once_in_order_over_faults() {
     }
 }
 
-/// What was sent without a definite answer is unknown, and the partition goes on afterwards, with a new producer id.
+/// What was sent without a definite answer is asked for at the time-out; only when nobody answers it stays unknown. The
+/// partition goes on afterwards, with a new producer id.
 #[tokio::test]
-async fn a_time_out_in_doubt_is_unknown_and_the_partition_goes_on() {
-    for fault in [Fault::Silent, Fault::Unknown { written: false }] {
+async fn a_time_out_in_doubt_is_asked_for_and_the_partition_goes_on() {
+    for (fault, silence) in [
+        (Fault::Silent, false),
+        (Fault::Unknown { written: false }, false),
+        (Fault::Unknown { written: false }, true),
+    ] {
         let cluster = Cluster::start(1, 2, 1).await;
         let client = cluster.client().await;
         let config = ProducerConfig {
             delivery_timeout: Duration::from_millis(150),
             request_timeout: Duration::from_millis(400),
+            outcome_timeout: Duration::from_secs(if silence { 1 } else { 60 }),
             ..small()
         };
         let producer = client.producer(config).await.unwrap();
@@ -68,8 +74,10 @@ async fn a_time_out_in_doubt_is_unknown_and_the_partition_goes_on() {
         let first = send(&producer, &topic, 0, "first").await;
         assert_eq!(first.await.unwrap().offset, Some(0));
         cluster.world.lock().always = fault;
+        cluster.world.lock().outcomes_fail = silence;
         let lost: DeliveryError = send(&producer, &topic, 0, "lost").await.await.unwrap_err();
-        assert_eq!(lost.kind, NotDelivered::Unknown, "{fault:?}: {lost}");
+        let kind = if silence { NotDelivered::Unknown } else { NotDelivered::NotWritten };
+        assert_eq!(lost.kind, kind, "{fault:?}: {lost}");
         cluster.world.lock().always = Fault::None;
         // The other partition is not touched by it, this one goes on.
         let other = send(&producer, &topic, 1, "other").await;
@@ -89,6 +97,30 @@ async fn a_time_out_in_doubt_is_unknown_and_the_partition_goes_on() {
         assert_eq!(values.first().unwrap(), "first");
         assert_eq!(values.last().unwrap(), "after");
     }
+}
+
+/// It was written, only no answer said so: the question after it finds it, at its offset, and nobody guesses.
+#[tokio::test]
+async fn a_batch_in_doubt_that_was_written_is_a_success_at_its_offset() {
+    let cluster = Cluster::start(2, 1, 1).await;
+    let client = cluster.client().await;
+    let config = ProducerConfig {
+        delivery_timeout: Duration::from_millis(150),
+        outcome_timeout: Duration::from_secs(60),
+        ..small()
+    };
+    let producer = client.producer(config).await.unwrap();
+    let topic = producer.topic("t").await.unwrap();
+    assert_eq!(send(&producer, &topic, 0, "first").await.await.unwrap().offset, Some(0));
+    cluster.world.lock().always = Fault::Unknown { written: true };
+    let doubtful = send(&producer, &topic, 0, "doubtful").await;
+    let meta = doubtful.await.unwrap();
+    assert_eq!(meta.offset, Some(1));
+    cluster.world.lock().always = Fault::None;
+    assert_eq!(send(&producer, &topic, 0, "after").await.await.unwrap().offset, Some(2));
+    assert_eq!(cluster.world.lock().values("t", 0), ["first", "doubtful", "after"]);
+    let c = producer.counters();
+    assert_eq!((c.sent, c.acked, c.unknown), (3, 3, 0));
 }
 
 /// What was never sent is surely not written.
@@ -170,4 +202,64 @@ async fn keys_land_as_kafka_puts_them_and_dropped_producers_still_send() {
     assert_eq!(d.partition(), want);
     drop(producer);
     assert_eq!(d.await.unwrap().partition, want);
+}
+
+/// apache/pulsar#2047: the sequence counter was reset after a failed first send, and two messages shared an id. Here a failed first
+/// batch spends its producer id, and the next one begins anew under another id.
+#[tokio::test]
+async fn bug_3_pulsar_2047_a_failed_first_send_shares_no_sequence_with_the_next() {
+    let cluster = Cluster::start(1, 1, 1).await;
+    let client = cluster.client().await;
+    let config = ProducerConfig { delivery_timeout: Duration::from_millis(150), ..small() };
+    let producer = client.producer(config).await.unwrap();
+    let topic = producer.topic("t").await.unwrap();
+    cluster.world.lock().always = Fault::NotWritten;
+    send(&producer, &topic, 0, "first").await.await.unwrap_err();
+    cluster.world.lock().always = Fault::None;
+    let mut written = 0;
+    while written < 3 {
+        written += usize::from(send(&producer, &topic, 0, "next").await.await.is_ok());
+    }
+    let mut world = cluster.world.lock();
+    assert_eq!(world.values("t", 0), ["next"; 3], "nothing of the first, and none was taken for its retry");
+    let ids: Vec<i64> = world
+        .partition("t", 0)
+        .unwrap()
+        .producers
+        .iter()
+        .filter(|(_, k)| !k.is_empty())
+        .map(|(id, _)| *id)
+        .collect();
+    assert_eq!(ids.len(), 1, "one id wrote: {ids:?}");
+    assert!(ids[0] > 1, "and not the one of the failed batch");
+}
+
+/// confluentinc/librdkafka#4953: out-of-order on one partition bumped the epoch for all, with duplicates on another one. Here a
+/// partition that fails takes another id for itself alone.
+#[tokio::test]
+async fn bug_8_librdkafka_4953_a_failure_on_one_partition_leaves_the_others_alone() {
+    let cluster = Cluster::start(1, 2, 1).await;
+    let client = cluster.client().await;
+    let config = ProducerConfig { delivery_timeout: Duration::from_millis(300), ..small() };
+    let producer = client.producer(config).await.unwrap();
+    let topic = producer.topic("t").await.unwrap();
+    for p in 0..2 {
+        send(&producer, &topic, p, "a").await.await.unwrap();
+    }
+    let ids = |p: u32| -> Vec<i64> {
+        let mut world = cluster.world.lock();
+        let mut ids: Vec<i64> = world.partition("t", p).unwrap().producers.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    };
+    let one = ids(1);
+    // The broker of partition 0 has forgotten the producer: out of order there.
+    cluster.world.lock().partition("t", 0).unwrap().producers.clear();
+    send(&producer, &topic, 0, "lost").await.await.unwrap_err();
+    while send(&producer, &topic, 0, "b").await.await.is_err() {}
+    for _ in 0..5 {
+        send(&producer, &topic, 1, "b").await.await.unwrap();
+    }
+    assert_eq!(ids(1), one, "the other partition goes on with its id");
+    assert_eq!(cluster.world.lock().values("t", 1), ["a", "b", "b", "b", "b", "b"]);
 }

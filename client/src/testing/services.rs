@@ -151,6 +151,40 @@ impl v1::producer_server::Producer for Broker {
         world.next_producer += 1;
         Ok(Response::new(v1::InitProducerResponse { producer_id: world.next_producer, epoch: 0 }))
     }
+
+    async fn producer_outcome(
+        &self,
+        r: Request<v1::ProducerOutcomeRequest>,
+    ) -> Answer<v1::ProducerOutcomeResponse> {
+        use v1::producer_outcome_response::Outcome;
+        let r = r.into_inner();
+        let mut world = self.world.lock();
+        if world.outcomes_fail {
+            return Err(Status::unavailable("test"));
+        }
+        let Some(p) = world.partition(&r.topic, r.partition).filter(|p| p.owner == Some(self.me)) else {
+            return Err(status(ErrorCode::NoOwner, "test", Details::default()));
+        };
+        if r.close {
+            p.closed.insert(r.producer_id);
+        }
+        let known = p.producers.get(&r.producer_id).filter(|k| !k.is_empty());
+        let hit =
+            known.and_then(|k| k.iter().find(|(f, l, _)| (*f, *l) == (r.first_sequence, r.last_sequence)));
+        let outcome = match (known, hit) {
+            (_, Some(_)) => Outcome::Written,
+            (Some(_), None) => Outcome::NotWritten,
+            (None, None) => Outcome::NoState,
+        };
+        let base_offset = hit.map_or(-1, |h| h.2);
+        let answer = v1::ProducerOutcomeResponse {
+            outcome: outcome.into(),
+            base_offset,
+            append_time_ms: 7,
+            epoch: p.epoch,
+        };
+        Ok(Response::new(answer))
+    }
 }
 
 impl Broker {

@@ -1,6 +1,6 @@
 //! The log behind the brokers, with the idempotence rules of a real one (2.1), and the faults.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 use tidemill_proto::v1;
@@ -52,6 +52,8 @@ pub(crate) struct PartitionLog {
     pub(crate) gap: Option<v1::Gap>,
     /// Producer id: the last five batches as first and last sequence and base offset.
     pub(crate) producers: HashMap<i64, VecDeque<(i32, i32, i64)>>,
+    /// Producer ids from which nothing new is taken.
+    pub(crate) closed: HashSet<i64>,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,8 @@ pub(crate) struct World {
     pub(crate) always: Fault,
     pub(crate) next_producer: i64,
     pub(crate) describes: u64,
+    /// Questions after outcomes are not answered.
+    pub(crate) outcomes_fail: bool,
 }
 
 impl World {
@@ -121,6 +125,9 @@ impl PartitionLog {
             let (first, last) = (p.base_sequence, p.last_sequence(h.last_offset_delta));
             if let Some(hit) = known.iter().find(|(f, l, _)| (*f, *l) == (first, last)) {
                 return Ok((hit.2, true));
+            }
+            if self.closed.contains(&p.id) {
+                return Err((ErrorCode::UnknownProducer, 0));
             }
             let expected = known.back().map_or(0, |(_, l, _)| l + 1);
             if known.is_empty() && first != 0 {

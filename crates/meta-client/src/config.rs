@@ -22,6 +22,8 @@ pub struct MetaClientConfig {
     pub session_renewal: Duration,
     /// How long [`crate::MetaClient::open_session`] waits for the session of an earlier process of the same member to expire.
     pub open_session_wait: Duration,
+    /// How far two ticks of quorum time must be apart to confirm a time (metadata, Time).
+    pub time_settle: Duration,
 }
 
 impl MetaClientConfig {
@@ -36,6 +38,7 @@ impl MetaClientConfig {
             give_up_after: Duration::from_secs(15),
             session_renewal: defaults::SESSION_RENEWAL,
             open_session_wait: defaults::SESSION_TTL * 5,
+            time_settle: defaults::TIME_SETTLE,
         }
     }
 }

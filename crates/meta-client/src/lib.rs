@@ -31,5 +31,5 @@ pub use config::MetaClientConfig;
 pub use control::FeatureLevel;
 pub use error::{MetaError, OpenError};
 pub use operate::{MemberChange, MetaStatus, VoterInfo};
-pub use session::{Lost, QuorumTime, RenewalReport, ReportSource, Session};
+pub use session::{ConfirmedTime, Lost, QuorumTime, RenewalReport, ReportSource, Session};
 pub use view::{MetaEvents, MetaMirror, MetaTable, TopicsEvent, TopicsWatch, ViewEvent};

@@ -26,6 +26,8 @@ pub struct PartitionLogConfig {
     pub roll_age: Duration,
     /// An idle ledger is closed after.
     pub idle_close: Duration,
+    /// Records are kept for so long unless the topic says otherwise.
+    pub retention: Duration,
     /// State of a producer is forgotten after this much append time without a batch of it.
     pub producer_expiry: Duration,
     /// Append time may lie this far ahead of quorum time.
@@ -42,6 +44,37 @@ pub struct PartitionLogConfig {
     pub index_wait: Duration,
     /// Least and longest wait between tries of a metadata command or a recovery.
     pub retry: (Duration, Duration),
+}
+
+/// Smallest ledger that a retention limit asks for, bytes.
+const LEAST_ROLL_BYTES: u64 = 1 << 20;
+/// Shortest life of a ledger that a retention limit asks for, ms.
+const LEAST_ROLL_MS: u64 = 1_000;
+
+/// At which size a ledger of the topic is rolled, bytes. Retention counts in whole ledgers, so without a word of the topic a
+/// ledger has at most a quarter of what is kept; and whatever the topic says, at least a 32nd, so that a chain has at most
+/// about 32 of them (ledger protocol 1.8).
+#[must_use]
+pub fn roll_bytes(topic: &TopicConfig, default: u64) -> u64 {
+    let Some(kept) = topic.retention_bytes else { return topic.roll_bytes.unwrap_or(default) };
+    let wished = topic.roll_bytes.unwrap_or_else(|| default.min((kept / 4).max(LEAST_ROLL_BYTES)));
+    wished.max(kept / 32)
+}
+
+/// At which age a ledger of the topic that has records is rolled, ms. As [`roll_bytes`].
+#[must_use]
+pub fn roll_ms(topic: &TopicConfig, default: u64, default_retention: u64) -> u64 {
+    let kept = topic.retention_ms.map_or(default_retention, |ms| u64::try_from(ms).unwrap_or(0));
+    let given = topic.roll_ms.map(|ms| u64::try_from(ms).unwrap_or(0));
+    // Kept for ever: there is nothing to count in ledgers.
+    if topic.retention_ms == Some(i64::MAX) {
+        return given.unwrap_or(default);
+    }
+    given.unwrap_or_else(|| default.min((kept / 4).max(LEAST_ROLL_MS))).max(kept / 32)
+}
+
+fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Default for PartitionLogConfig {
@@ -65,6 +98,7 @@ impl PartitionLogConfig {
             roll_bytes: defaults::ROLL_BYTES,
             roll_age: defaults::ROLL_AGE,
             idle_close: defaults::IDLE_CLOSE,
+            retention: defaults::RETENTION,
             producer_expiry: defaults::PRODUCER_EXPIRY,
             append_time_ahead: defaults::APPEND_TIME_AHEAD,
             max_message_bytes: defaults::MAX_MESSAGE_BYTES,
@@ -77,14 +111,39 @@ impl PartitionLogConfig {
     }
 
     pub(crate) fn roll_bytes(&self, topic: &TopicConfig) -> u64 {
-        topic.roll_bytes.unwrap_or(self.roll_bytes)
+        roll_bytes(topic, self.roll_bytes)
     }
 
     pub(crate) fn roll_age(&self, topic: &TopicConfig) -> Duration {
-        topic.roll_ms.map_or(self.roll_age, |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
+        Duration::from_millis(roll_ms(topic, millis(self.roll_age), millis(self.retention)))
     }
 
     pub(crate) fn max_message_bytes(&self, topic: &TopicConfig) -> usize {
         (topic.max_message_bytes.unwrap_or(self.max_message_bytes) as usize).min(self.max_entry_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ledgers_are_a_quarter_of_what_is_kept_and_never_less_than_a_32nd() {
+        let topic = |retention_bytes, roll_bytes| TopicConfig {
+            retention_bytes,
+            roll_bytes,
+            ..TopicConfig::default()
+        };
+        assert_eq!(roll_bytes(&topic(None, None), 1 << 30), 1 << 30);
+        assert_eq!(roll_bytes(&topic(Some(40 << 20), None), 1 << 30), 10 << 20);
+        assert_eq!(roll_bytes(&topic(Some(1), None), 1 << 30), 1 << 20);
+        assert_eq!(roll_bytes(&topic(Some(320 << 30), None), 1 << 30), 10 << 30);
+        assert_eq!(roll_bytes(&topic(Some(320 << 20), Some(2 << 20)), 1 << 30), 10 << 20);
+        let topic = |retention_ms, roll_ms| TopicConfig { retention_ms, roll_ms, ..TopicConfig::default() };
+        let (day, week) = (86_400_000, 7 * 86_400_000);
+        assert_eq!(roll_ms(&topic(None, None), day, week), day, "the defaults as they are documented");
+        assert_eq!(roll_ms(&topic(Some(3_600_000), None), day, week), 900_000);
+        assert_eq!(roll_ms(&topic(Some(i64::MAX), None), day, week), day);
+        assert_eq!(roll_ms(&topic(Some(3_200_000), Some(1_000)), day, week), 100_000);
     }
 }

@@ -13,6 +13,9 @@ use tokio::sync::Semaphore;
 
 use crate::{PartitionLogConfig, cache::TailCache};
 
+/// Partitions whose log start is being moved at once.
+const TRIMS: usize = 16;
+
 /// What a partition log needs from the metadata quorum beyond the records of ledgers.
 ///
 /// # Contract
@@ -25,6 +28,10 @@ pub trait PartitionMeta: LedgerMeta {
     /// Quorum time now: the last tick heard and the own monotonic time since, ms since the Unix epoch. `None` before
     /// the first tick.
     fn quorum_time_ms(&self) -> Option<i64>;
+
+    /// A time that has surely passed, ms since the Unix epoch; retention by time counts from it (metadata, Time). `None`
+    /// until enough was heard.
+    fn confirmed_time_ms(&self) -> Option<i64>;
 
     /// Sends one element of a `TakeOver`. An implementation MAY put elements of several partitions into one command
     /// (at most [`tidemill_types::meta::MAX_BATCH`]).
@@ -66,6 +73,7 @@ pub struct LogContext {
     pub(crate) full_since: AtomicU64,
     pub(crate) catch_up: Arc<Semaphore>,
     pub(crate) tail_cache: Arc<TailCache>,
+    pub(crate) trims: Arc<Semaphore>,
 }
 
 impl LogContext {
@@ -84,6 +92,7 @@ impl LogContext {
             full_since: AtomicU64::new(0),
             catch_up: permits(config.catch_up_bytes),
             tail_cache: TailCache::new(config.tail_cache_bytes),
+            trims: permits(TRIMS),
             ledgers,
             meta,
             clock,

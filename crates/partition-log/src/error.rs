@@ -47,6 +47,12 @@ pub enum ProduceError {
         /// The producer id.
         id: i64,
     },
+    /// Somebody was told that nothing new of this producer epoch is written on the partition any more.
+    #[error("producer id {id} is closed on this partition: its last outcomes were asked for")]
+    ProducerClosed {
+        /// The producer id.
+        id: i64,
+    },
     /// An older duplicate whose offset is no longer known.
     #[error("the batch was written before, its offset is no longer known")]
     DuplicateSequence,
@@ -94,7 +100,7 @@ impl ProduceError {
             Self::Unknown => ErrorCode::OutcomeUnknown,
             Self::OutOfOrder { .. } => ErrorCode::OutOfOrderSequence,
             Self::ProducerFenced { .. } => ErrorCode::ProducerFenced,
-            Self::UnknownProducer { .. } => ErrorCode::UnknownProducer,
+            Self::UnknownProducer { .. } | Self::ProducerClosed { .. } => ErrorCode::UnknownProducer,
             Self::DuplicateSequence => ErrorCode::DuplicateSequence,
             Self::Rebatched | Self::Empty => ErrorCode::InvalidArgument,
             Self::Transactional => ErrorCode::Unsupported,

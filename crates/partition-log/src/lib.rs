@@ -13,13 +13,14 @@ mod error;
 pub mod index;
 mod partition;
 pub mod producers;
+pub mod retention;
 mod types;
 
-pub use config::PartitionLogConfig;
+pub use config::{PartitionLogConfig, roll_bytes, roll_ms};
 pub use context::{LogContext, OwnerSession, PartitionMeta};
 pub use error::{FetchError, ProduceError, WriteOutcome};
 pub use partition::{PartitionLog, ProduceHandle, Reservation};
 pub use types::{
-    Description, Gap, GapKind, ListedOffset, LogCounters, LogState, OffsetSpec, ProduceOutcome, ReadResult,
-    StoredBatch,
+    BatchOutcome, Description, Gap, GapKind, ListedOffset, LogCounters, LogState, OffsetSpec, ProduceOutcome,
+    ReadResult, StoredBatch,
 };

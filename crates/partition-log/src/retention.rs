@@ -160,7 +160,10 @@ mod tests {
         assert_eq!(decided(c.clone(), None, BY_TIME(99), Offset(0)), Decision::OpenFirst);
         let unfinished = Some(open(&c, 10, false));
         assert_eq!(decided(c.clone(), unfinished, BY_TIME(99), Offset(0)), Decision::OpenFirst);
-        assert_eq!(decided(c.clone(), Some(open(&c, 10, true)), BY_TIME(99), Offset(0)), Decision::TrimTo(Offset(10)));
+        assert_eq!(
+            decided(c.clone(), Some(open(&c, 10, true)), BY_TIME(99), Offset(0)),
+            Decision::TrimTo(Offset(10))
+        );
         // What has been trimmed already asks for nothing.
         assert_eq!(decided(c, None, BY_TIME(99), Offset(10)), Decision::Keep);
     }

@@ -14,6 +14,22 @@ pub struct ProduceOutcome {
     pub duplicate: bool,
 }
 
+/// What became of a batch of an idempotent producer (2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchOutcome {
+    /// It is in the log.
+    Written {
+        /// Offset of its first record and its append time, ms; `None` when they are not remembered any more.
+        place: Option<(Offset, i64)>,
+    },
+    /// It is not in the log.
+    NotWritten,
+    /// Nothing of the producer is remembered: nothing of it was written within the expiry.
+    NoState,
+    /// A newer epoch of the producer wrote; what became of older ones is forgotten.
+    Forgotten,
+}
+
 /// A batch as it was produced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBatch {

@@ -120,3 +120,5 @@ pub const BATCH_BYTES: usize = 64 << 10;
 pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Retention by time.
 pub const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Two ticks of quorum time confirm a time when they are so far apart: a person can stop a wrong clock.
+pub const TIME_SETTLE: Duration = Duration::from_secs(600);

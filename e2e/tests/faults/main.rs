@@ -7,7 +7,9 @@ mod brokers;
 mod disk;
 mod frozen;
 mod full;
+mod many;
 mod metas;
+mod retention;
 
 use std::time::Duration;
 

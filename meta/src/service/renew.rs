@@ -33,7 +33,7 @@ pub(super) async fn renew(service: &MetaService, r: RenewRequest) -> Result<Rene
         Ok(term) => term,
         Err(NotLeading::Elsewhere) => {
             let outcome = Some(Outcome::Leader(service.hint()));
-            return Ok(RenewResponse { outcome, quorum_wall_ms: 0 });
+            return Ok(RenewResponse { outcome, ..RenewResponse::default() });
         }
         Err(NotLeading::Unproven(why)) => {
             return Err(refuse_for_now(ErrorCode::QuorumUnavailable, &why, AGAIN_MS));
@@ -62,5 +62,11 @@ pub(super) async fn renew(service: &MetaService, r: RenewRequest) -> Result<Rene
             return Err(refuse_for_now(ErrorCode::NotReady, "the leader changed meanwhile", AGAIN_MS));
         }
     };
-    Ok(RenewResponse { outcome: Some(outcome), quorum_wall_ms: node.machine.quorum_time() })
+    let (tick, jumped) = node.machine.with(|s| (s.wall_ms(), s.jumped_ms()));
+    Ok(RenewResponse {
+        outcome: Some(outcome),
+        quorum_wall_ms: node.machine.quorum_time(),
+        quorum_tick_ms: tick,
+        quorum_jumped_ms: jumped,
+    })
 }

@@ -4,6 +4,7 @@ mod alter;
 mod bookie;
 mod create;
 mod delete;
+mod delete_records;
 mod force_close;
 mod ledgers;
 pub(super) mod partition;
@@ -85,6 +86,17 @@ impl Admin for AdminService {
         let deadline = Deadline::of(&request);
         let core = self.0.get()?;
         let answer = partition::describe(core, request.into_inner(), deadline, may_ask_owner).await?;
+        Ok(Response::new(answer))
+    }
+
+    async fn delete_records(
+        &self,
+        request: Request<v1::DeleteRecordsRequest>,
+    ) -> Result<Response<v1::DeleteRecordsResponse>, Status> {
+        let may_ask_owner = request.metadata().get(partition::ASKED).is_none();
+        let deadline = Deadline::of(&request);
+        let core = self.0.get()?;
+        let answer = delete_records::delete(core, request.into_inner(), deadline, may_ask_owner).await?;
         Ok(Response::new(answer))
     }
 

@@ -67,7 +67,7 @@ fn state(s: LogState) -> &'static str {
 }
 
 /// Address of the live owner, when that is another broker.
-fn owner(core: &Core, id: PartitionId) -> Option<String> {
+pub(super) fn owner(core: &Core, id: PartitionId) -> Option<String> {
     let table = core.mirror.table();
     let owner = convert::topic::live_owner(table.partition(id)?, &table)?;
     (owner.id != core.member).then(|| crate::fault::address(&owner.endpoint))

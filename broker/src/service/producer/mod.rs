@@ -4,6 +4,7 @@ mod batches;
 mod cache;
 mod ids;
 mod lane;
+mod outcome;
 mod stream;
 mod unary;
 
@@ -61,8 +62,20 @@ impl Producer for ProducerService {
     ) -> Result<Response<v1::InitProducerResponse>, Status> {
         let deadline = Deadline::of(&request);
         let core = self.0.get()?;
+        if let Some((producer_id, epoch)) = ids::next_epoch(request.get_ref())? {
+            return Ok(Response::new(v1::InitProducerResponse { producer_id, epoch }));
+        }
         let id = deadline.bound(core.ids.next(&core.client)).await.map_err(|_| Fault::deadline())??;
         Ok(Response::new(v1::InitProducerResponse { producer_id: id, epoch: 0 }))
+    }
+
+    async fn producer_outcome(
+        &self,
+        request: Request<v1::ProducerOutcomeRequest>,
+    ) -> Result<Response<v1::ProducerOutcomeResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let core = self.0.get()?;
+        Ok(Response::new(outcome::outcome(core, request.into_inner(), deadline).await?))
     }
 }
 

@@ -6,12 +6,12 @@ use tidemill_client::Start;
 
 /// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct From {
-    pub(super) start: Start,
+pub(crate) struct From {
+    pub(crate) start: Start,
 }
 
 /// Reads earliest, latest, OFFSET or @TIMESTAMP.
-pub(super) fn parse(text: &str) -> Result<From, String> {
+pub(crate) fn parse(text: &str) -> Result<From, String> {
     let start = match text {
         "earliest" => Start::Earliest,
         "latest" => Start::Latest,

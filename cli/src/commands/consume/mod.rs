@@ -2,7 +2,7 @@
 
 mod ends;
 mod format;
-mod from;
+pub(super) mod from;
 mod idle;
 mod json;
 mod source;

@@ -12,6 +12,7 @@ use crate::{
         Delivery, NotDelivered,
         accumulator::{Body, Identity},
         counters::Counting,
+        outcome::{self, Fate},
     },
 };
 
@@ -39,7 +40,7 @@ impl Driver {
         for partition in all.iter().skip(self.seats.len()) {
             self.seats.push(Seat {
                 partition: partition.clone(),
-                lane: Lane::new(config.idempotent, config.max_in_flight),
+                lane: Lane::new(config.idempotent, config.max_in_flight, !config.outcome_timeout.is_zero()),
                 route: None,
                 stale: None,
                 asking: false,
@@ -166,8 +167,28 @@ impl Driver {
         }
     }
 
+    /// Asks what became of batches that were given up in doubt.
+    fn inquire(&mut self, lane: usize) {
+        let deadline = Instant::now() + self.shared.config.outcome_timeout;
+        for (ordinal, doubt) in std::mem::take(&mut self.seats[lane].lane.questions) {
+            let (client, partition) = (self.client.clone(), self.seats[lane].partition.clone());
+            self.questions.spawn(async move {
+                let found = outcome::ask(&client, &partition.topic, partition.index, doubt, deadline).await;
+                Found::Fate(lane, ordinal, found)
+            });
+        }
+    }
+
+    pub(super) fn fate_found(&mut self, lane: usize, ordinal: u64, found: Result<Fate, ClientError>) {
+        let fate =
+            found.inspect_err(|error| tracing::debug!(%error, "the outcome of a batch stays unknown")).ok();
+        self.seats[lane].lane.found(ordinal, fate);
+        self.report(lane);
+    }
+
     /// Tells the handles and gives the memory back.
     fn report(&mut self, lane: usize) {
+        self.inquire(lane);
         let counting = &self.shared.counting;
         for d in self.seats[lane].lane.decided.drain(..) {
             let counter = match &d.outcome {
@@ -193,7 +214,7 @@ impl Driver {
         self.questions.spawn(async move {
             let answer = client
                 .call_any("ask for a producer id", |call| {
-                    let request = call.request(v1::InitProducerRequest {});
+                    let request = call.request(v1::InitProducerRequest::default());
                     async move { call.producer().init_producer(request).await }
                 })
                 .await;

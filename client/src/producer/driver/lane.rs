@@ -13,6 +13,7 @@ use crate::{
         DeliveryError, NotDelivered,
         accumulator::{Body, Closed},
         delivery::Outcome,
+        outcome::{Doubt, Fate},
     },
 };
 
@@ -69,6 +70,12 @@ pub(super) struct Lane {
     pub(super) attempt: u32,
     last: Option<ClientError>,
     pub(super) decided: Vec<Decided>,
+    /// Whether the owner is asked about batches in doubt when their time is over.
+    asks: bool,
+    /// Batches whose fate is being asked for, by their ordinal, with what they become when nobody answers.
+    inquiring: Vec<(u64, Closed, DeliveryError)>,
+    /// Questions that the driver has to ask.
+    pub(super) questions: Vec<(u64, Doubt)>,
 }
 
 /// A batch to send.
@@ -80,7 +87,7 @@ pub(super) struct Sending {
 }
 
 impl Lane {
-    pub(super) fn new(idempotent: bool, max_in_flight: usize) -> Self {
+    pub(super) fn new(idempotent: bool, max_in_flight: usize, asks: bool) -> Self {
         Self {
             idempotent,
             // Without sequences a retry behind a later batch would change the order.
@@ -96,6 +103,9 @@ impl Lane {
             attempt: 0,
             last: None,
             decided: Vec::new(),
+            asks: asks && idempotent,
+            inquiring: Vec::new(),
+            questions: Vec::new(),
         }
     }
 
@@ -123,7 +133,7 @@ impl Lane {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.is_empty() && self.inquiring.is_empty()
     }
 
     /// Whether the producer id is spent and its last batches are still on their way.
@@ -142,7 +152,23 @@ impl Lane {
     }
 
     pub(super) fn undecided(&self) -> impl Iterator<Item = &Closed> {
-        self.items.iter().filter(|i| !i.decided).map(|i| &i.batch)
+        let asked = self.inquiring.iter().map(|(_, batch, _)| batch);
+        self.items.iter().filter(|i| !i.decided).map(|i| &i.batch).chain(asked)
+    }
+
+    /// The owner said what became of a batch, or nobody did.
+    pub(super) fn found(&mut self, ordinal: u64, fate: Option<Fate>) {
+        let Some(at) = self.inquiring.iter().position(|(o, ..)| *o == ordinal) else { return };
+        let (_, batch, unknown) = self.inquiring.swap_remove(at);
+        let outcome = match fate {
+            Some(Fate::Written(offset, append_time)) => Ok((offset, append_time)),
+            Some(Fate::NotWritten) => {
+                let code = unknown.code.or(Some(ErrorCode::NotWritten));
+                Err(DeliveryError { kind: NotDelivered::NotWritten, code, ..unknown })
+            }
+            None => Err(unknown),
+        };
+        self.decided.push(Decided { batch, outcome });
     }
 
     /// The batch that may go next, with its length. It stays until [`Self::sent`].
@@ -245,7 +271,7 @@ impl Lane {
             let item = &self.items[at];
             if !item.asked && !item.decided && matches!(item.batch.body, Body::Sealed(_)) {
                 let kind = if item.doubt { NotDelivered::Unknown } else { NotDelivered::NotWritten };
-                self.decide(at, Err(DeliveryError { kind, ..why.clone() }));
+                self.fail(at, DeliveryError { kind, ..why.clone() });
             }
         }
     }
@@ -312,7 +338,7 @@ impl Lane {
             };
             let message = format!("not acknowledged within the delivery time-out{last}");
             let error = failure(in_doubt, if in_doubt { None } else { code }, &message);
-            self.decide(at, Err(error));
+            self.fail(at, error);
         }
         if sealed_failed && self.idempotent {
             let why = ClientError::deadline("the delivery time-out passed", None);
@@ -320,6 +346,23 @@ impl Lane {
         }
         self.settle(&mut todo);
         (todo, self.items.front().map(|i| i.deadline))
+    }
+
+    /// A batch is given up. Where it may have been written its owner is asked before anybody is told (2.1.3).
+    fn fail(&mut self, at: usize, error: DeliveryError) {
+        let Some(item) = self.items.get(at) else { return };
+        let doubt = match &item.batch.body {
+            Body::Sealed(bytes) if self.asks && error.kind == NotDelivered::Unknown => Doubt::of(bytes),
+            _ => None,
+        };
+        let ordinal = item.ordinal;
+        self.decide(at, Err(error));
+        if let Some(doubt) = doubt
+            && let Some(Decided { batch, outcome: Err(error) }) = self.decided.pop()
+        {
+            self.inquiring.push((ordinal, batch, error));
+            self.questions.push((ordinal, doubt));
+        }
     }
 
     fn decide(&mut self, at: usize, outcome: Outcome) {

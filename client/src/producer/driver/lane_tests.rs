@@ -18,7 +18,7 @@ use crate::{
 const LIFE: Duration = Duration::from_secs(10);
 
 fn lane(start: Instant, batches: u8) -> Lane {
-    let mut lane = Lane::new(true, 5);
+    let mut lane = Lane::new(true, 5, false);
     for n in 0..batches {
         let body = Body::Sealed(Bytes::from(vec![n]));
         let state = BatchState::new(0);

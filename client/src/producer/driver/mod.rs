@@ -29,6 +29,7 @@ use self::{
 };
 use super::{
     accumulator::Partition,
+    outcome::Fate,
     shared::{CLOSED, FENCED, OPEN, Shared},
 };
 use crate::{Client, ClientError, topology::TopicFacts};
@@ -51,6 +52,7 @@ pub(super) enum Event {
 enum Found {
     Topic(Arc<str>, Result<TopicFacts, ClientError>),
     Identity(usize, Result<v1::InitProducerResponse, ClientError>),
+    Fate(usize, u64, Result<Fate, ClientError>),
 }
 
 /// What a caller asks.
@@ -182,6 +184,7 @@ impl Driver {
         match found {
             Found::Topic(topic, result) => self.topic_found(&topic, &result),
             Found::Identity(lane, result) => self.identity_found(lane, result),
+            Found::Fate(lane, ordinal, found) => self.fate_found(lane, ordinal, found),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A session with the quorum: opened once, renewed by itself, valid for less than the quorum counts.
 
+mod confirmed;
 mod open;
 mod quorum_time;
 mod renew;
@@ -21,8 +22,8 @@ use tidemill_types::{
 };
 use tokio::sync::watch;
 
-pub use self::quorum_time::QuorumTime;
 use self::validity::Validity;
+pub use self::{confirmed::ConfirmedTime, quorum_time::QuorumTime};
 use crate::{MetaClient, MetaError};
 
 /// Why a session is over.
@@ -67,6 +68,7 @@ struct Shared {
     requests: Arc<AtomicU64>,
     validity: Mutex<Validity>,
     quorum_time: Mutex<Option<QuorumTime>>,
+    confirmed: Mutex<ConfirmedTime>,
     lost: watch::Sender<Option<Lost>>,
     report: ReportSource,
 }
@@ -159,6 +161,13 @@ impl Session {
     #[must_use]
     pub fn quorum_time(&self) -> Option<QuorumTime> {
         *self.inner.quorum_time.lock()
+    }
+
+    /// A time that has surely passed, ms since the Unix epoch: two ticks of the quorum, far apart and without a jump between,
+    /// lie behind it. `None` until this session has heard so much.
+    #[must_use]
+    pub fn confirmed_time_ms(&self) -> Option<i64> {
+        self.inner.confirmed.lock().time_ms()
     }
 
     /// Proposes a command under this session, with one request id for all tries (R9).

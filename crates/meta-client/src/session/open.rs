@@ -12,7 +12,7 @@ use tidemill_types::{
 };
 use tokio::sync::watch;
 
-use super::{Opened, ReportSource, Session, Shared, renew, validity::Validity};
+use super::{ConfirmedTime, Opened, ReportSource, Session, Shared, renew, validity::Validity};
 use crate::{MetaClient, MetaError, OpenError, retry::Backoff};
 
 impl MetaClient {
@@ -50,6 +50,7 @@ impl MetaClient {
                 opened,
                 validity: Mutex::new(Validity::none()),
                 quorum_time: Mutex::new(None),
+                confirmed: Mutex::new(ConfirmedTime::new(self.inner.config.time_settle)),
                 lost: watch::Sender::new(None),
                 report,
             }),

@@ -109,6 +109,10 @@ async fn renew(client: &Inner, session: &Session) -> Renewed {
         if known.is_none_or(|k| k.at(heard_at) < answer.quorum_wall_ms) {
             *known = Some(QuorumTime { wall_ms: answer.quorum_wall_ms, heard_at });
         }
+        if answer.quorum_tick_ms > 0 {
+            let (tick, jumped) = (answer.quorum_tick_ms, answer.quorum_jumped_ms);
+            session.inner.confirmed.lock().heard(tick, jumped, heard_at);
+        }
     }
     match answer.outcome {
         Some(Outcome::TtlMs(ttl)) => {

@@ -144,7 +144,11 @@ impl Meta for Member {
         } else {
             renew_response::Outcome::Expired(true)
         };
-        Ok(Response::new(RenewResponse { outcome: Some(outcome), quorum_wall_ms: 1_234 }))
+        Ok(Response::new(RenewResponse {
+            outcome: Some(outcome),
+            quorum_wall_ms: 1_234,
+            ..RenewResponse::default()
+        }))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

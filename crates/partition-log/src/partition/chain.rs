@@ -81,6 +81,7 @@ impl PartitionLog {
         core.open = Some(Box::new(Open::new(writer, base_offset, limits.now)));
         core.want_roll = false;
         core.want_close = false;
+        core.want_open = false;
         core.append_state();
         core.flush(&self.shared, limits);
         events

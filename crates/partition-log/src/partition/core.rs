@@ -16,12 +16,14 @@ use tokio::sync::oneshot;
 use super::{
     op::{Done, Op, Place, Reservation},
     tail::Shared,
+    trim::Trim,
 };
 use crate::{
     LogCounters, LogState, ProduceError, ProduceOutcome,
     envelope::{Envelope, Kind},
     index::{IndexBuilder, Position},
     producers::Producers,
+    roll_bytes,
 };
 
 /// A produce call that came before the producers' state was rebuilt.
@@ -54,6 +56,9 @@ pub(super) struct Open {
     pub(super) degraded: bool,
     /// The writer asked for a roll; it asks once.
     pub(super) roll_wanted: bool,
+    /// Bytes of batches that were handed to it, and whether they were found to be enough for a roll.
+    bytes: u64,
+    full: bool,
 }
 
 pub(super) struct Core {
@@ -78,6 +83,9 @@ pub(super) struct Core {
     pub(super) spare: Option<Box<LedgerRecord>>,
     pub(super) want_roll: bool,
     pub(super) want_close: bool,
+    /// A ledger for the producers' state is wanted, though nothing waits to be written.
+    pub(super) want_open: bool,
+    pub(super) trim: Trim,
     pub(super) driver: bool,
     pub(super) barrier_waiters: Vec<oneshot::Sender<bool>>,
     pub(super) barrier_task: bool,
@@ -92,6 +100,7 @@ pub(super) struct Limits {
     pub(super) state_entry_every: u64,
     pub(super) coalesce_after: usize,
     pub(super) coalesce_bytes: usize,
+    pub(super) roll_bytes: u64,
     pub(super) now: Duration,
 }
 
@@ -114,6 +123,8 @@ impl Core {
             spare: None,
             want_roll: false,
             want_close: false,
+            want_open: false,
+            trim: Trim::default(),
             driver: false,
             barrier_waiters: Vec::new(),
             barrier_task: false,
@@ -184,6 +195,14 @@ impl Core {
                 let bytes = op.bytes as u64;
                 open.since_state += bytes;
                 open.data_entries += 1;
+                open.bytes += bytes;
+                // At once, not with the next tick: in a second a ledger can become many times as large. Only once: when the roll
+                // is put off, the ticks ask again.
+                if !open.full && open.bytes >= roll_bytes(&self.config, limits.roll_bytes) {
+                    open.full = true;
+                    self.want_roll = true;
+                    shared.kick.notify_one();
+                }
                 open.last_append = limits.now;
                 let at = Position {
                     entry: op.entry,
@@ -287,6 +306,8 @@ impl Open {
             fenced: false,
             degraded: false,
             roll_wanted: false,
+            bytes: 0,
+            full: false,
         }
     }
 

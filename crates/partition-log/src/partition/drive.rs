@@ -55,7 +55,7 @@ impl PartitionLog {
                 Action::Close
             }
             (_, Some(_)) => Action::Wait,
-            (LogState::Serving, None) if !core.parked.is_empty() => Action::Open,
+            (LogState::Serving, None) if !core.parked.is_empty() || core.want_open => Action::Open,
             (LogState::Serving, None) => Action::Exit,
             (LogState::Releasing, None) => Action::FinishRelease,
         }

@@ -8,11 +8,13 @@ mod drive;
 mod ensemble;
 mod offsets;
 mod op;
+mod outcome;
 mod read;
 mod rebuild;
 mod recover;
 mod submit;
 mod tail;
+mod trim;
 mod upkeep;
 
 use std::{sync::Arc, time::Duration};
@@ -23,8 +25,8 @@ use tidemill_types::{Epoch, Offset, PartitionId, SessionId, TopicConfig, meta::P
 
 use self::{catch_up::CatchUp, core::Core, tail::Shared};
 use crate::{
-    Description, FetchError, ListedOffset, LogContext, LogCounters, LogState, OffsetSpec, ProduceError,
-    ProduceOutcome, ReadResult,
+    BatchOutcome, Description, FetchError, ListedOffset, LogContext, LogCounters, LogState, OffsetSpec,
+    ProduceError, ProduceOutcome, ReadResult, producers::Sequenced,
 };
 
 pub use self::op::{ProduceHandle, Reservation};
@@ -141,6 +143,19 @@ impl PartitionLog {
         self.submit(batches, reservation).await
     }
 
+    /// What became of a batch: decided, not guessed. One that is pushed is waited for, a take-over too. With `close` nothing new
+    /// is taken from this producer epoch (and older ones) afterwards, so that "not written" stays true.
+    ///
+    /// # Errors
+    /// [`FetchError`]: ask again, perhaps another owner.
+    pub async fn batch_outcome(
+        self: &Arc<Self>,
+        batch: Sequenced,
+        close: bool,
+    ) -> Result<BatchOutcome, FetchError> {
+        self.outcome_of(batch, close).await
+    }
+
     /// Reads from `offset` on: at least one batch when there is one, about `max_bytes`. At the high watermark: no batches,
     /// after proof of ownership. Does not wait for data.
     ///
@@ -179,6 +194,15 @@ impl PartitionLog {
     /// [`FetchError`]; with `Unavailable` the log start may move later.
     pub async fn advance_log_start(self: &Arc<Self>, to: Offset) -> Result<Offset, FetchError> {
         self.move_log_start(to).await
+    }
+
+    /// Deletes the records below `before`: as [`PartitionLog::advance_log_start`], but an offset beyond the high watermark is
+    /// refused, and a ledger for the producers' state is opened first when the last one that has it is to go.
+    ///
+    /// # Errors
+    /// [`FetchError`]; with `Unavailable` the log start may move later.
+    pub async fn delete_records(self: &Arc<Self>, before: Offset) -> Result<Offset, FetchError> {
+        self.delete_below(before).await
     }
 
     /// Gives the partition up in order: takes nothing new, finishes what is in flight, closes the open ledger. When it

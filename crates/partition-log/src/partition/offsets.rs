@@ -97,7 +97,7 @@ impl PartitionLog {
     }
 
     /// The newest complete snapshot stays (2.1 rule 6): how far the log start may go with the ledger that has it in the chain.
-    async fn state_bound(&self) -> Result<Offset, FetchError> {
+    pub(super) async fn state_bound(&self) -> Result<Offset, FetchError> {
         if self.core.lock().has_durable_state(self.shared.lac()) {
             return Ok(Offset(i64::MAX));
         }

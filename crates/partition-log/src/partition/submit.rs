@@ -97,12 +97,13 @@ impl PartitionLog {
             state_entry_every: self.ctx.config.state_entry_every,
             coalesce_after: self.ctx.config.coalesce_after,
             coalesce_bytes: self.ctx.config.coalesce_bytes,
+            roll_bytes: self.ctx.config.roll_bytes,
             now: self.ctx.clock.boottime(),
         }
     }
 
     /// Own clock, but not far ahead of the quorum's, and never back (metadata, Time).
-    fn append_time(&self, core: &Core) -> i64 {
+    pub(super) fn append_time(&self, core: &Core) -> i64 {
         let own = self.ctx.clock.realtime_ms();
         let ahead = i64::try_from(self.ctx.config.append_time_ahead.as_millis()).unwrap_or(i64::MAX);
         let bound = self.ctx.meta.quorum_time_ms().map_or(i64::MAX, |q| q.saturating_add(ahead));
@@ -246,6 +247,9 @@ impl PartitionLog {
                 }
                 (Verdict::UnknownProducer, s) => {
                     return Err(ProduceError::UnknownProducer { id: s.map_or(-1, |s| s.id) });
+                }
+                (Verdict::Closed, s) => {
+                    return Err(ProduceError::ProducerClosed { id: s.map_or(-1, |s| s.id) });
                 }
             };
             result = Some(match (result, one) {

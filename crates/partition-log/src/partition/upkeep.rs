@@ -42,6 +42,7 @@ impl PartitionLog {
             let expired = self.expired_before(core.judged.append_time_ms.max(self.quorum_bound()));
             core.producers.expire(expired);
         }
+        self.trim_if_due(&mut core, now);
         self.drive_if_needed(&mut core);
     }
 

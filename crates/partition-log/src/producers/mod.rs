@@ -90,6 +90,8 @@ pub enum Verdict {
     },
     /// Nothing is known of the id (any more) and the sequence is not 0.
     UnknownProducer,
+    /// It would follow, but somebody was told that it is not written and never will be.
+    Closed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,9 @@ struct Known {
 pub struct Producers {
     /// Never an empty list; batches in order of offset.
     map: HashMap<i64, VecDeque<Known>>,
+    /// Newest epoch of producers from which nothing new is taken, and when that was said. Only in memory: a batch that another
+    /// owner could still take was never sent to it.
+    closed: Option<Box<HashMap<i64, (i16, i64)>>>,
 }
 
 /// The sequence after `sequence`.
@@ -137,6 +142,33 @@ impl Producers {
     /// which a producer's last batch makes it forgotten.
     #[must_use]
     pub fn judge(&self, b: &Sequenced, high_watermark: Offset, expired_before: i64) -> Verdict {
+        match self.judge_open(b, high_watermark, expired_before) {
+            Verdict::Append if self.is_closed(b) => Verdict::Closed,
+            verdict => verdict,
+        }
+    }
+
+    fn is_closed(&self, b: &Sequenced) -> bool {
+        self.closed.as_ref().and_then(|c| c.get(&b.id)).is_some_and(|(epoch, _)| b.epoch <= *epoch)
+    }
+
+    /// Takes nothing new from this epoch of the producer and older ones any more. False when too many are closed.
+    pub(crate) fn close(&mut self, id: i64, epoch: i16, now_ms: i64) -> bool {
+        let closed = self.closed.get_or_insert_default();
+        if closed.len() >= MAX_PRODUCERS && !closed.contains_key(&id) {
+            return false;
+        }
+        let entry = closed.entry(id).or_insert((epoch, now_ms));
+        *entry = (entry.0.max(epoch), now_ms);
+        true
+    }
+
+    /// Whether something of the producer is remembered.
+    pub(crate) fn knows(&self, id: i64, expired_before: i64) -> bool {
+        self.map.get(&id).is_some_and(|k| last_time(k) > expired_before)
+    }
+
+    fn judge_open(&self, b: &Sequenced, high_watermark: Offset, expired_before: i64) -> Verdict {
         let known = self.map.get(&b.id).filter(|k| last_time(k) > expired_before);
         let Some(last) = known.and_then(VecDeque::back) else {
             return if b.first == 0 { Verdict::Append } else { Verdict::UnknownProducer };
@@ -220,6 +252,12 @@ impl Producers {
     /// Forgets producers whose last batch has an append time at or below `expired_before` (ms).
     pub fn expire(&mut self, expired_before: i64) {
         self.map.retain(|_, k| last_time(k) > expired_before);
+        if let Some(closed) = &mut self.closed {
+            closed.retain(|_, (_, at)| *at > expired_before);
+            if closed.is_empty() {
+                self.closed = None;
+            }
+        }
         if self.map.is_empty() {
             self.map = HashMap::new();
         }

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
 };
 
@@ -79,6 +79,8 @@ pub(crate) struct Client {
     /// What the session's renewals say.
     pub(crate) valid: AtomicBool,
     pub(crate) sent: Mutex<Vec<&'static str>>,
+    /// A time that has surely passed, ms; 0 = none.
+    pub(crate) confirmed: AtomicI64,
 }
 
 impl Client {
@@ -91,6 +93,7 @@ impl Client {
             offline: AtomicBool::new(false),
             valid: AtomicBool::new(true),
             sent: Mutex::default(),
+            confirmed: AtomicI64::new(0),
         })
     }
 
@@ -177,6 +180,10 @@ impl PartitionMeta for Client {
 
     fn quorum_time_ms(&self) -> Option<i64> {
         Some(self.quorum.state.lock().wall_ms()).filter(|ms| *ms > 0)
+    }
+
+    fn confirmed_time_ms(&self) -> Option<i64> {
+        Some(self.confirmed.load(Ordering::SeqCst)).filter(|ms| *ms > 0)
     }
 }
 
