@@ -55,6 +55,8 @@ pub struct BookieConfig {
     pub rewrite_live_percent: u8,
     /// Most bytes a second that rewriting reads.
     pub rewrite_bytes_per_second: u64,
+    /// Most bytes a second that repairs copy to this bookie, all of them together.
+    pub repair_bytes_per_second: u64,
     /// Time between two passes of garbage collection, ms.
     pub gc_pass_ms: u64,
     /// Time between the starts of two scrubs of everything at rest, ms.
@@ -87,6 +89,7 @@ impl Default for BookieConfig {
             disk_reserve_bytes: defaults::DISK_RESERVE_BYTES,
             rewrite_live_percent: defaults::REWRITE_LIVE_PERCENT,
             rewrite_bytes_per_second: 32 << 20,
+            repair_bytes_per_second: defaults::REPAIR_BYTES_PER_SECOND,
             gc_pass_ms: u64::try_from(defaults::GC_PASS.as_millis()).unwrap_or(600_000),
             scrub_interval_ms: u64::try_from(defaults::SCRUB_INTERVAL.as_millis()).unwrap_or(604_800_000),
             scrub_bytes_per_second: defaults::SCRUB_BYTES_PER_SECOND,
@@ -169,6 +172,7 @@ impl BookieConfig {
             ("control-queue", self.control_queue as u64),
             ("first-touch-reads", self.first_touch_reads as u64),
             ("rewrite-bytes-per-second", self.rewrite_bytes_per_second),
+            ("repair-bytes-per-second", self.repair_bytes_per_second),
             ("gc-pass-ms", self.gc_pass_ms),
             ("scrub-interval-ms", self.scrub_interval_ms),
             ("scrub-bytes-per-second", self.scrub_bytes_per_second),

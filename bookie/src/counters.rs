@@ -1,6 +1,9 @@
 //! What the service counts by itself; the engine's own counters are read at each scrape.
 
-use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use prometheus_client::{
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::Registry,
+};
 
 /// Counters of one bookie.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +36,16 @@ pub(crate) struct Counters {
     pub(crate) scrub_passes: Counter,
     /// Sessions lost and opened again.
     pub(crate) sessions_lost: Counter,
+    /// Repairs with this bookie as the target that are under way.
+    pub(crate) repairs_running: Gauge,
+    /// Repairs finished.
+    pub(crate) repairs_done: Counter,
+    /// Repairs given up; the auditor starts others.
+    pub(crate) repairs_abandoned: Counter,
+    /// Entries copied by repairs.
+    pub(crate) repair_entries: Counter,
+    /// Bytes of them.
+    pub(crate) repair_bytes: Counter,
 }
 
 impl Counters {
@@ -59,6 +72,15 @@ impl Counters {
         r.register("gc_stopped", "Passes of garbage collection that ended early", self.gc_stopped.clone());
         r.register("gc_ledgers", "Ledgers deleted by garbage collection", self.gc_ledgers.clone());
         r.register("scrub_passes", "Whole scrubs of everything at rest", self.scrub_passes.clone());
+        r.register(
+            "repairs_running",
+            "Repairs with this bookie as the target under way",
+            self.repairs_running.clone(),
+        );
+        r.register("repairs_done", "Repairs finished", self.repairs_done.clone());
+        r.register("repairs_abandoned", "Repairs given up", self.repairs_abandoned.clone());
+        r.register("repair_entries", "Entries copied by repairs", self.repair_entries.clone());
+        r.register("repair_bytes", "Bytes copied by repairs", self.repair_bytes.clone());
         r.register("sessions_lost", "Sessions with the quorum lost", self.sessions_lost.clone());
     }
 }

@@ -193,6 +193,10 @@ impl Life {
             "bookie patrol",
             tasks::patrol(core.clone(), client.clone(), booted.serving.clone()),
         );
+        core.sup.spawn_until_stop(
+            "bookie repair",
+            tasks::repair(core.clone(), client.clone(), booted.serving.clone()),
+        );
         core.sup
             .spawn_until_stop("bookie session", tasks::keep_session(core.clone(), client.clone(), booted));
     }

@@ -203,6 +203,14 @@ impl Cluster {
         members::pid(&self.data(), name)
     }
 
+    /// Waits until a member's process has ended.
+    ///
+    /// # Errors
+    /// Not in time.
+    pub fn ended(&self, pid: Pid) -> Result<()> {
+        members::gone(pid, STOP)
+    }
+
     /// Waits until a member runs under another pid than `old`.
     ///
     /// # Errors

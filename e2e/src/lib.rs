@@ -12,8 +12,12 @@ pub mod kube;
 mod load;
 mod members;
 mod mount;
+mod repairs;
+mod replicas;
 
 pub use cluster::{Cluster, Options};
 pub use command::{Finished, binary, run, tidemill};
 pub use http::{get, request};
 pub use load::{Load, Sent, check, client, read_all};
+pub use repairs::{bookie_id, declare_lost, repaired, retire};
+pub use replicas::{Compared, compare_replicas};

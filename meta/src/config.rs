@@ -35,6 +35,12 @@ pub struct MetaConfig {
     pub rebalance_after_ms: u64,
     /// Purge needs two ticks past the deadline, so far apart at least, ms.
     pub purge_wait_ms: u64,
+    /// A bookie without a session for so long is declared lost, when it is the only one, or all of them are of one zone, ms.
+    pub lost_after_ms: u64,
+    /// What an owner gets to roll a ledger away from a bookie that leaves, before the auditor recovers it, ms.
+    pub repair_grace_ms: u64,
+    /// Repairs that one bookie gets at once.
+    pub repairs_per_bookie: usize,
 }
 
 fn ms(d: Duration) -> u64 {
@@ -56,6 +62,9 @@ impl Default for MetaConfig {
             snapshot_every: defaults::SNAPSHOT_EVERY,
             rebalance_after_ms: 2_000,
             purge_wait_ms: ms(defaults::PURGE_WAIT),
+            lost_after_ms: ms(defaults::LOST_AFTER),
+            repair_grace_ms: ms(defaults::REPAIR_GRACE),
+            repairs_per_bookie: defaults::REPAIRS_PER_BOOKIE,
         }
     }
 }
@@ -106,6 +115,15 @@ impl MetaConfig {
         }
         if !(1..=7 * 24 * 3_600_000).contains(&self.purge_wait_ms) {
             return refuse("purge-wait-ms", "1 to 604800000".to_owned());
+        }
+        if !(1_000..=30 * 24 * 3_600_000).contains(&self.lost_after_ms) {
+            return refuse("lost-after-ms", "1000 to 2592000000 (30 days)".to_owned());
+        }
+        if !(100..=3_600_000).contains(&self.repair_grace_ms) {
+            return refuse("repair-grace-ms", "100 to 3600000".to_owned());
+        }
+        if !(1..=1_000).contains(&self.repairs_per_bookie) {
+            return refuse("repairs-per-bookie", "1 to 1000".to_owned());
         }
         if !(10..=10_000_000).contains(&self.snapshot_every) {
             return refuse("snapshot-every", "10 to 10000000".to_owned());

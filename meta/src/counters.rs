@@ -22,6 +22,9 @@ pub(crate) struct Counters {
     pub(crate) expiries: Counter,
     pub(crate) not_leader: Counter,
     pub(crate) overloaded: Counter,
+    pub(crate) audits: Counter,
+    pub(crate) audit_looks: Counter,
+    pub(crate) audit_recoveries: Counter,
 }
 
 impl Counters {
@@ -35,6 +38,17 @@ impl Counters {
             "overloaded",
             "Proposals and watches refused because too many were under way",
             self.overloaded.clone(),
+        );
+        r.register("audits", "Passes of the auditor", self.audits.clone());
+        r.register(
+            "audit_looks",
+            "Ledgers whose members were asked what they hold",
+            self.audit_looks.clone(),
+        );
+        r.register(
+            "audit_recoveries",
+            "Ledgers recovered because their owner did not roll them in time",
+            self.audit_recoveries.clone(),
         );
     }
 }
@@ -57,6 +71,8 @@ impl Collector for Gauges {
 fn gauges(node: &Arc<Node>) -> Vec<(&'static str, &'static str, u64)> {
     let m = node.raft.metrics().borrow_watched().clone();
     let state = node.machine.state();
+    let audit = node.duties.audited().unwrap_or_default();
+    let oldest = if audit.oldest_ms == 0 { 0 } else { (state.wall_ms() - audit.oldest_ms).max(0) / 1_000 };
     let index = |id: Option<crate::types::LogId>| id.map_or(0, |i| i.index);
     vec![
         ("term", "Raft term", m.current_term),
@@ -68,6 +84,15 @@ fn gauges(node: &Arc<Node>) -> Vec<(&'static str, &'static str, u64)> {
         ("sessions", "Live sessions", state.sessions().count() as u64),
         ("sessions_kept", "Sessions that this member counts as leader", node.duties.sessions() as u64),
         ("partitions", "Partitions", state.partitions().count() as u64),
+        ("repair_ledgers", "Ledgers with copies to be made or looked for, on the leader", audit.ledgers),
+        ("repair_bytes", "Payload bytes of the copies to be made, at most, on the leader", audit.bytes),
+        (
+            "repair_oldest_seconds",
+            "How long the oldest of them has waited, on the leader",
+            u64::try_from(oldest).unwrap_or(0),
+        ),
+        ("repairs_in_progress", "Repairs under way, on the leader", audit.in_progress.into()),
+        ("repair_stuck", "Ledgers that nobody can complete now, on the leader", audit.stuck),
         ("log_cache_bytes", "Payload bytes of the log in memory", node.log.cached_bytes() as u64),
         ("snapshot_bytes", "Bytes of the last snapshot", node.store.snapshot_bytes()),
     ]

@@ -12,3 +12,4 @@ mod sink;
 
 pub(crate) use add::AddService as DataService;
 pub(crate) use control::ControlService;
+pub(crate) use recovery_add::run as recovery_add;

@@ -44,7 +44,7 @@ impl AckSink for Gather {
 }
 
 /// Adds all of them; one code per entry, same order.
-pub(super) async fn run(core: &Core, serving: &Serving, entries: Vec<Bytes>) -> Vec<Code> {
+pub(crate) async fn run(core: &Core, serving: &Serving, entries: Vec<Bytes>) -> Vec<Code> {
     let n = entries.len();
     if n == 0 {
         return Vec::new();

@@ -5,9 +5,10 @@
 //! not OPEN, is fenced. The order: look, fence, tell the quorum (which checks the first condition again), then drop the
 //! durable flag.
 
+use tidemill_ledger::core::repair::{expected, missing};
 use tidemill_meta_client::MetaClient;
 use tidemill_storage::{Engine, RangesOutcome};
-use tidemill_types::{BookieId, BookieState, EntryId, EntryRange, LedgerRecord, LedgerState};
+use tidemill_types::{BookieId, BookieState, LedgerRecord, LedgerState};
 
 use crate::{
     boot::{disks, duties},
@@ -66,36 +67,16 @@ fn all_back(engine: &Engine, record: &LedgerRecord, bookie: BookieId) -> bool {
         return true;
     }
     match engine.ranges(record.id) {
-        RangesOutcome::Ranges { ranges, .. } => expected.iter().all(|e| covered(*e, &ranges)),
+        RangesOutcome::Ranges { ranges, .. } => missing(&expected, &ranges).is_empty(),
         RangesOutcome::NoSuchLedger | RangesOutcome::Unknown(_) => false,
     }
 }
 
-/// The entries of the fragments that name the bookie.
-fn expected(record: &LedgerRecord, bookie: BookieId) -> Vec<EntryRange> {
-    let end = record.last_entry.unwrap_or(EntryId::NONE);
-    record
-        .fragments
-        .iter()
-        .enumerate()
-        .filter(|(_, f)| f.ensemble.contains(&bookie))
-        .map(|(i, f)| {
-            let last = record.fragments.get(i + 1).map_or(end, |next| next.first_entry.prev());
-            let last = if record.state == LedgerState::Closed { last.min(end) } else { last };
-            EntryRange { first: f.first_entry, last }
-        })
-        .filter(|r| r.first <= r.last)
-        .collect()
-}
-
-/// Whether one of the ranges, which do not touch, holds all of it.
-fn covered(range: EntryRange, held: &[EntryRange]) -> bool {
-    held.iter().any(|h| h.first <= range.first && range.last <= h.last)
-}
-
 #[cfg(test)]
 mod tests {
-    use tidemill_types::{Epoch, Fragment, FragmentSeq, LedgerId, MemberId, PartitionId, TopicId, Version};
+    use tidemill_types::{
+        EntryId, EntryRange, Epoch, Fragment, FragmentSeq, LedgerId, MemberId, PartitionId, TopicId, Version,
+    };
     use uuid::Uuid;
 
     use super::*;
@@ -142,11 +123,5 @@ mod tests {
         assert!(expected(&empty, me).is_empty());
         let short = record(LedgerState::Closed, Some(4), &[(0, me), (10, other)]);
         assert_eq!(expected(&short, me), [range(0, 4)]);
-    }
-
-    #[test]
-    fn one_range_has_to_hold_it() {
-        assert!(covered(range(2, 4), &[range(0, 4), range(6, 9)]));
-        assert!(!covered(range(2, 6), &[range(0, 4), range(6, 9)]));
     }
 }

@@ -61,7 +61,7 @@ fn print_status(form: Output, s: &v1::ClusterStatusResponse) -> Result<(), CliEr
         s.partitions_without_owner,
         s.ledgers,
         s.under_replicated,
-    );
+    ) + &repairs_text(s);
     let value = json!({
         "cluster": s.cluster,
         "topics": s.topics,
@@ -70,12 +70,62 @@ fn print_status(form: Output, s: &v1::ClusterStatusResponse) -> Result<(), CliEr
         "ledgers": s.ledgers,
         "underReplicated": s.under_replicated,
         "quorumTimeMs": s.quorum_time_ms,
+        "repair": s.repair.as_ref().map(|r| json!({
+            "ledgers": r.ledgers, "oldestMs": r.oldest_ms, "bytes": r.bytes, "inProgress": r.in_progress,
+            "etaMs": r.eta_ms, "stuck": r.stuck,
+        })),
         "quorum": s.quorum.iter().map(|q| json!({
             "address": q.address, "role": q.role, "term": q.term, "applied": q.applied, "reachable": q.reachable,
         })).collect::<Vec<_>>(),
         "members": s.members.iter().map(member_json).collect::<Vec<_>>(),
     });
     table::object(form, &s.cluster, &text, &value)
+}
+
+/// What is being repaired, how long it will take, and which bookies are on their way out.
+fn repairs_text(s: &v1::ClusterStatusResponse) -> String {
+    let mut text = match &s.repair {
+        None => "repairs:                   unknown, the quorum's leader does not answer\n".to_owned(),
+        Some(r) if r.ledgers == 0 => "repairs:                   nothing to do\n".to_owned(),
+        Some(r) => {
+            let age = age(s.quorum_time_ms, r.oldest_ms);
+            let eta = match r.eta_ms {
+                ms if ms < 0 => "not known yet".to_owned(),
+                ms => short(ms),
+            };
+            let stuck = match r.stuck {
+                0 => String::new(),
+                n => format!(", {n} of them wait for a writable bookie"),
+            };
+            format!(
+                "repairs:                   {} ledgers ({}) to do, oldest since {age}, {} in progress, ready in {eta}{stuck}\n",
+                r.ledgers,
+                bytesize::ByteSize(r.bytes),
+                r.in_progress,
+            )
+        }
+    };
+    for m in s
+        .members
+        .iter()
+        .filter(|m| m.role == "bookie" && ["draining", "lost", "limbo"].contains(&m.state.as_str()))
+    {
+        let needed = match m.load {
+            0 => "nothing needs it".to_owned(),
+            n => format!("{n} ledgers name it"),
+        };
+        text.push_str(&format!("  {} ({}) is {}: {needed}\n", m.name, m.id, m.state));
+    }
+    text
+}
+
+fn age(now_ms: i64, since_ms: i64) -> String {
+    short((now_ms - since_ms).max(0))
+}
+
+fn short(ms: i64) -> String {
+    let seconds = u64::try_from(ms.max(0)).unwrap_or(0).div_ceil(1_000);
+    humantime::format_duration(std::time::Duration::from_secs(seconds)).to_string()
 }
 
 fn member_json(m: &v1::Member) -> serde_json::Value {

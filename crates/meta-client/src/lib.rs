@@ -30,6 +30,6 @@ pub use commands::Applied;
 pub use config::MetaClientConfig;
 pub use control::FeatureLevel;
 pub use error::{MetaError, OpenError};
-pub use operate::{MemberChange, MetaStatus, VoterInfo};
+pub use operate::{MemberChange, MetaStatus, RepairStatus, VoterInfo};
 pub use session::{ConfirmedTime, Lost, QuorumTime, RenewalReport, ReportSource, Session};
 pub use view::{MetaEvents, MetaMirror, MetaTable, TopicsEvent, TopicsWatch, ViewEvent};

@@ -64,6 +64,25 @@ pub struct MetaStatus {
     pub feature_level: u32,
     /// Of the leader: degraded ledgers per broker that renewed lately.
     pub degraded: Vec<(MemberId, u32)>,
+    /// The leader's: copies to be made.
+    pub repair: Option<RepairStatus>,
+}
+
+/// Copies to be made, as the leader's auditor saw it in its last pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairStatus {
+    /// Ledgers with copies to be made or looked for.
+    pub ledgers: u64,
+    /// Quorum time at which the oldest of them was seen first, ms; 0: none.
+    pub oldest_ms: i64,
+    /// Payload bytes of the copies, at most.
+    pub bytes: u64,
+    /// Repairs under way.
+    pub in_progress: u32,
+    /// Until all is done, ms; 0: nothing to do, -1: not known.
+    pub eta_ms: i64,
+    /// Ledgers that nobody can complete now.
+    pub stuck: u64,
 }
 
 /// One step of a change of members.
@@ -280,6 +299,14 @@ impl From<StatusResponse> for MetaStatus {
                 .into_iter()
                 .filter_map(|d| id(&d.broker).map(|b| (MemberId(b), d.ledgers)))
                 .collect(),
+            repair: r.repair.map(|r| RepairStatus {
+                ledgers: r.ledgers,
+                oldest_ms: r.oldest_ms,
+                bytes: r.bytes,
+                in_progress: r.in_progress,
+                eta_ms: r.eta_ms,
+                stuck: r.stuck,
+            }),
         }
     }
 }

@@ -48,6 +48,15 @@ pub const EXPLICIT_LAC_DELAY: Duration = Duration::from_millis(200);
 /// Floor of the speculative second read's delay.
 pub const SPECULATIVE_READ_FLOOR: Duration = Duration::from_millis(10);
 
+/// The auditor asks an owner to roll, and recovers its ledger itself after.
+pub const REPAIR_GRACE: Duration = Duration::from_secs(60);
+/// A bookie without a session for so long is lost, when it is the only one, or all of them are of one zone.
+pub const LOST_AFTER: Duration = Duration::from_secs(3600);
+/// Repairs that the auditor gives a bookie at once.
+pub const REPAIRS_PER_BOOKIE: usize = 16;
+/// Bytes a second that repairs write to a bookie.
+pub const REPAIR_BYTES_PER_SECOND: u64 = 32 << 20;
+
 /// Size of a segment file, bytes.
 pub const SEGMENT_BYTES: u64 = 256 << 20;
 /// A commit group closes at this size, bytes.

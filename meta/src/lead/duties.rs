@@ -13,6 +13,7 @@ use tidemill_types::{
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::{
+    AuditReport, auditor,
     clocks::Clocks,
     degraded::Degraded,
     keeper::{Keeper, Renewal},
@@ -43,6 +44,8 @@ pub(crate) struct Duties {
     planner: Mutex<Planner>,
     degraded: Mutex<Degraded>,
     purges: Mutex<Purges>,
+    /// What the auditor of this member's last term saw.
+    pub(super) audit: Mutex<Option<AuditReport>>,
 }
 
 /// A renewal as it came.
@@ -66,6 +69,7 @@ impl Duties {
             planner: Mutex::new(Planner::new(settle)),
             degraded: Mutex::default(),
             purges: Mutex::default(),
+            audit: Mutex::default(),
         }
     }
 
@@ -107,6 +111,11 @@ impl Duties {
         told.into_iter()
             .map(|(id, ledgers)| proto::Degraded { broker: id.0.as_bytes().to_vec(), ledgers })
             .collect()
+    }
+
+    /// What the auditor saw in its last pass; nothing before the first one of a term.
+    pub(crate) fn audited(&self) -> Option<AuditReport> {
+        *self.audit.lock()
     }
 
     /// Sessions that the keeper counts.
@@ -165,6 +174,7 @@ async fn lead(node: &Arc<Node>, term: u64) {
     d.reports.lock().clear();
     d.degraded.lock().clear();
     d.purges.lock().clear();
+    *d.audit.lock() = None;
     // Without a cluster there is nothing to do duties for.
     let mut applied = node.machine.subscribe();
     while node.machine.with(State::cluster).is_none() {
@@ -172,7 +182,13 @@ async fn lead(node: &Arc<Node>, term: u64) {
             return;
         }
     }
-    tokio::join!(sessions(node, term), ticks(node, term), reports(node, term), plans(node, term));
+    tokio::join!(
+        sessions(node, term),
+        ticks(node, term),
+        reports(node, term),
+        plans(node, term),
+        auditor::run(node, term)
+    );
 }
 
 async fn sessions(node: &Arc<Node>, term: u64) {

@@ -1,5 +1,6 @@
-//! What only the leader does, one term at a time: sessions, quorum time, bookies' reports, the plan.
+//! What only the leader does, one term at a time: sessions, quorum time, bookies' reports, the plan, repairs.
 
+mod auditor;
 mod clocks;
 mod degraded;
 mod duties;
@@ -10,6 +11,7 @@ mod purges;
 mod reports;
 
 pub(crate) use self::{
+    auditor::Report as AuditReport,
     duties::{Duties, Heard},
     keeper::Renewal,
 };

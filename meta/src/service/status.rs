@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use openraft::{ServerState, async_runtime::WatchReceiver};
-use tidemill_proto::meta::{LeaderHint, StatusResponse, Voter};
+use tidemill_proto::meta::{LeaderHint, RepairStatus, StatusResponse, Voter};
 use tidemill_types::ErrorCode;
 use tonic::Status;
 
 use super::refuse;
-use crate::node::Node;
+use crate::{lead::AuditReport, node::Node};
 
 pub(super) async fn status(node: &Arc<Node>) -> Result<StatusResponse, Status> {
     let stopping = |e: &dyn std::fmt::Display| refuse(ErrorCode::NotReady, &e.to_string());
@@ -52,5 +52,17 @@ pub(super) async fn status(node: &Arc<Node>) -> Result<StatusResponse, Status> {
         snapshot_bytes: node.store.snapshot_bytes(),
         feature_level: tidemill_metadata::FEATURE_LEVEL,
         degraded: if m.state.is_leader() { node.duties.degraded() } else { Vec::new() },
+        repair: (m.state == ServerState::Leader).then(|| node.duties.audited()).flatten().map(repair),
     })
+}
+
+fn repair(r: AuditReport) -> RepairStatus {
+    RepairStatus {
+        ledgers: r.ledgers,
+        oldest_ms: r.oldest_ms,
+        bytes: r.bytes,
+        in_progress: r.in_progress,
+        eta_ms: r.eta_ms,
+        stuck: r.stuck,
+    }
 }

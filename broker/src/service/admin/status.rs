@@ -58,7 +58,7 @@ pub(super) async fn status(
         under_replicated: under,
         partitions_without_owner: ownerless,
         quorum_time_ms: info.wall_ms,
-        repair: None,
+        repair: quorum.iter().find_map(|(_, s)| s.as_ref().ok().and_then(|s| s.repair)).map(repair),
         quorum: quorum.into_iter().map(|(address, s)| quorum_member(address, s.ok())).collect(),
     })
 }
@@ -75,5 +75,16 @@ fn quorum_member(address: String, status: Option<tidemill_meta_client::MetaStatu
             applied: 0,
             reachable: false,
         },
+    }
+}
+
+fn repair(r: tidemill_meta_client::RepairStatus) -> v1::RepairStatus {
+    v1::RepairStatus {
+        ledgers: r.ledgers,
+        oldest_ms: r.oldest_ms,
+        bytes: r.bytes,
+        in_progress: r.in_progress,
+        eta_ms: r.eta_ms,
+        stuck: r.stuck,
     }
 }

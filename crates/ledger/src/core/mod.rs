@@ -9,6 +9,7 @@ pub mod lac;
 pub mod ranges;
 pub mod read;
 pub mod recovery;
+pub mod repair;
 pub mod rules;
 pub mod writer;
 

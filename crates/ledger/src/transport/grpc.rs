@@ -17,7 +17,7 @@ use tidemill_types::{BookieId, EntryId, LedgerId};
 use tonic::transport::{Channel, Endpoint};
 
 use super::{AddStream, NoStream, ReadItem, ReadSpec, Target, Transport};
-use crate::core::{AddAnswer, FenceAnswer, ReadAnswer, Unknown};
+use crate::core::{AddAnswer, FenceAnswer, ReadAnswer, Unknown, repair::Held};
 
 /// HTTP/2 stream window, bytes.
 const STREAM_WINDOW: u32 = 16 << 20;
@@ -138,6 +138,19 @@ impl Transport for GrpcTransport {
         match self.control(&target) {
             Ok(client) => control::write_lac(client, target, ledger, lac).boxed(),
             Err(_) => futures::future::ready(false).boxed(),
+        }
+    }
+
+    fn ranges(
+        &self,
+        target: Target,
+        ledger: LedgerId,
+        first: EntryId,
+        last: EntryId,
+    ) -> BoxFuture<'static, Held> {
+        match self.control(&target) {
+            Ok(client) => control::ranges(client, target, ledger, first, last).boxed(),
+            Err(_) => futures::future::ready(Held::Unknown).boxed(),
         }
     }
 }

@@ -10,7 +10,7 @@ use tidemill_types::{BookieId, ClusterId, Endpoint, EntryId, Incarnation, Ledger
 use tokio::sync::mpsc;
 
 pub use self::grpc::GrpcTransport;
-use crate::core::{AddAnswer, FenceAnswer, ReadAnswer, Unknown};
+use crate::core::{AddAnswer, FenceAnswer, ReadAnswer, Unknown, repair::Held};
 
 /// Whom a request means (R26) and where it listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,4 +109,16 @@ pub trait Transport: Send + Sync + 'static {
 
     /// Tells a bookie the LAC of a ledger without an entry; true once it is durable there.
     fn write_lac(&self, target: Target, ledger: LedgerId, lac: EntryId) -> BoxFuture<'static, bool>;
+
+    /// Which entries between `first` and `last` the bookie holds. A transport that cannot ask knows nothing.
+    fn ranges(
+        &self,
+        target: Target,
+        ledger: LedgerId,
+        first: EntryId,
+        last: EntryId,
+    ) -> BoxFuture<'static, Held> {
+        let _ = (target, ledger, first, last);
+        Box::pin(std::future::ready(Held::Unknown))
+    }
 }

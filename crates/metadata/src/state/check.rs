@@ -42,6 +42,10 @@ impl State {
         if !named.iter().eq(self.named.iter()) || !in_all.iter().eq(self.named_in_all.iter()) {
             return Err("the counts of named bookies differ from a recount".into());
         }
+        let repairing: Vec<_> = self.ledgers().filter(|l| l.repair.is_some()).map(|l| l.id).collect();
+        if !repairing.iter().eq(self.repairing.iter().map(|(id, ())| id)) {
+            return Err("the ledgers under repair differ from a recount".into());
+        }
         let created: BTreeSet<_> = self.ledgers().map(|l| (l.partition, l.id)).collect();
         if !created.iter().eq(self.created_for.iter().map(|(k, ())| k)) {
             return Err("the ledgers per partition differ from a recount".into());

@@ -48,6 +48,11 @@ impl State {
     pub(crate) fn put_ledger(&mut self, ledger: LedgerRecord) {
         self.created_for.insert((ledger.partition, ledger.id), ());
         let (id, new) = (ledger.id, names_of(&ledger));
+        if ledger.repair.is_some() {
+            self.repairing.insert(id, ());
+        } else {
+            self.repairing.remove(&id);
+        }
         let old = self.ledgers.insert(id, Arc::new(ledger)).map(|l| names_of(&l));
         self.recount(id, &old.unwrap_or_default(), &new);
     }
@@ -55,8 +60,15 @@ impl State {
     pub(crate) fn drop_ledger(&mut self, id: LedgerId) {
         if let Some(old) = self.ledgers.remove(&id) {
             self.created_for.remove(&(old.partition, id));
+            self.repairing.remove(&id);
             self.recount(id, &names_of(&old), &BTreeMap::new());
         }
+    }
+
+    /// The ledgers after `after` with a repair under way, in order of id.
+    pub fn repairs(&self, after: Option<LedgerId>) -> impl Iterator<Item = &LedgerRecord> {
+        let from = after.as_ref().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        self.repairing.range(from).filter_map(|(id, ())| self.ledger(*id))
     }
 
     /// All ledgers that were created for a partition, in order of id.

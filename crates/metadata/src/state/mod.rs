@@ -48,6 +48,8 @@ pub struct State {
     pub(crate) named_in_all: CowMap<BookieId, u64>,
     /// All ledgers that were created for a partition, linked or not.
     pub(crate) created_for: CowMap<(PartitionId, LedgerId), ()>,
+    /// Ledgers with a repair under way.
+    pub(crate) repairing: CowMap<LedgerId, ()>,
 }
 
 /// The single values of the state.

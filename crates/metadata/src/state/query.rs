@@ -50,6 +50,13 @@ impl State {
                     .collect(),
             ),
             Query::Control(q) => Answer::Control(self.control_query(q)),
+            Query::Repairs { worker, after, limit } => Answer::Ledgers(
+                self.repairs(*after)
+                    .filter(|l| worker.is_none_or(|w| l.repair.as_ref().is_some_and(|r| r.worker == w)))
+                    .take(page(*limit))
+                    .cloned()
+                    .collect(),
+            ),
         }
     }
 

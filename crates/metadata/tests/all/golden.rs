@@ -59,7 +59,7 @@ names!(name_of_rejection, Rejection:
 names!(name_of_change, Change: ;
     Topic TopicRemoved Partition PartitionRemoved Member MemberRemoved Time Group GroupRemoved TopicControl; );
 names!(name_of_query, Query: Cluster Members View;
-    TopicByName Topic Partition Ledger Group Control; Topics LedgersOf Ledgers Groups);
+    TopicByName Topic Partition Ledger Group Control; Topics LedgersOf Ledgers Groups Repairs);
 names!(name_of_answer, Answer: ; Cluster Members Topic Topics Partition Ledger Ledgers View Group
     Groups Control; );
 names!(name_of_action, ControlAction:
@@ -77,7 +77,7 @@ const VARIANTS: [(&str, usize); 11] = [
     ("reply", 11),
     ("rejection", 18),
     ("change", 10),
-    ("query", 13),
+    ("query", 14),
     ("answer", 11),
     ("outcome", 4),
     ("action", 9),
@@ -450,11 +450,12 @@ fn reads_and_changes(s: &mut Samples, c: &Cluster) {
         Query::Group(group_name("billing")),
         Query::Groups { after: None, limit: 10 },
         Query::Control(ControlQuery::Operator),
+        Query::Repairs { worker: Some(member(4)), after: None, limit: 10 },
     ] {
         s.add("query", name_of_query(&query), &query, encode_query, decode_query);
         let answer = c.state.query(&query);
         let name = match query {
-            Query::TopicByName(_) | Query::LedgersOf { .. } => {
+            Query::TopicByName(_) | Query::LedgersOf { .. } | Query::Repairs { .. } => {
                 format!("{}/{}", name_of_answer(&answer), name_of_query(&query))
             }
             _ => name_of_answer(&answer).to_owned(),

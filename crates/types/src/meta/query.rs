@@ -58,6 +58,15 @@ pub enum Query {
     },
     /// Claims, tombstones, the operator epoch, dry runs.
     Control(super::ControlQuery),
+    /// Ledgers with a repair under way, in order of id; answered by `Ledgers`.
+    Repairs {
+        /// Only those that this bookie works at.
+        worker: Option<BookieId>,
+        /// After this one.
+        after: Option<LedgerId>,
+        /// At most so many.
+        limit: u32,
+    },
 }
 
 /// The answer, with the revision as of which it is true.
@@ -75,7 +84,7 @@ pub enum Answer {
     Partition(Option<PartitionView>),
     /// `Ledger`.
     Ledger(Option<LedgerRecord>),
-    /// `LedgersOf`, `Ledgers`. Fewer than `limit` elements: the end was reached.
+    /// `LedgersOf`, `Ledgers`, `Repairs`. Fewer than `limit` elements: the end was reached.
     Ledgers(Vec<LedgerRecord>),
     /// `View`.
     View(MetaView),

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidemill_proto::bookie::{
-    Code, FenceRequest, ReadLacRequest, RecoveryAddRequest, WriteLacRequest,
+    Code, FenceRequest, ListRangesRequest, ReadLacRequest, RecoveryAddRequest, WriteLacRequest,
     bookie_control_client::BookieControlClient,
 };
-use tidemill_types::{EntryId, LedgerId};
+use tidemill_types::{EntryId, EntryRange, LedgerId};
 use tonic::transport::Channel;
 
 use super::{Target, codes, identity};
-use crate::core::{AddAnswer, FenceAnswer, Unknown};
+use crate::core::{AddAnswer, FenceAnswer, Unknown, repair::Held};
 
 pub(super) async fn fence(
     mut client: BookieControlClient<Channel>,
@@ -86,4 +86,32 @@ pub(super) async fn write_lac(
 ) -> bool {
     let request = WriteLacRequest { identity: Some(identity(&target)), ledger: ledger.0, lac: lac.0 };
     client.write_lac(request).await.is_ok_and(|r| codes::code(r.into_inner().code) == Code::Ok)
+}
+
+pub(super) async fn ranges(
+    mut client: BookieControlClient<Channel>,
+    target: Target,
+    ledger: LedgerId,
+    first: EntryId,
+    last: EntryId,
+) -> Held {
+    let request = ListRangesRequest {
+        identity: Some(identity(&target)),
+        ledger: ledger.0,
+        first: first.0,
+        last: last.0,
+    };
+    let Ok(answer) = client.list_ranges(request).await else { return Held::Unknown };
+    let answer = answer.into_inner();
+    let ranges: Vec<EntryRange> =
+        answer.ranges.iter().map(|r| EntryRange { first: EntryId(r.first), last: EntryId(r.last) }).collect();
+    let in_order =
+        ranges.iter().all(|r| r.first <= r.last) && ranges.is_sorted_by(|a, b| a.last.next() < b.first);
+    match codes::code(answer.code) {
+        Code::Ok if in_order => Held::Ranges { ranges, complete: true },
+        Code::NoSuchLedger => Held::Ranges { ranges: Vec::new(), complete: true },
+        // Limbo: what is there is certain, what is missing is not denied.
+        Code::Unknown if in_order && !ranges.is_empty() => Held::Ranges { ranges, complete: false },
+        _ => Held::Unknown,
+    }
 }

@@ -1,0 +1,15 @@
+//! Repair (R22, R23): which copies a ledger needs, what a look at its members tells, and how one bookie makes copies.
+
+mod copy;
+mod job;
+mod look;
+mod needs;
+mod span;
+#[cfg(test)]
+mod tests;
+
+pub use copy::{Abort, Held, Input, Output, RepairCore, RepairRules};
+pub use job::{Job, job};
+pub use look::{LookRules, Verdict, verdict};
+pub use needs::{Copies, Needs, needs};
+pub use span::{count, expected, missing, span};
