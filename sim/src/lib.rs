@@ -7,3 +7,4 @@ pub mod explore;
 pub mod gc;
 pub mod hash;
 pub mod model;
+pub mod repair;

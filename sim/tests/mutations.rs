@@ -147,3 +147,61 @@ fn m3_fewer_fence_confirmations_hold() {
         assert!(f.complete && f.violation.is_none(), "{:?}", f.violation);
     }
 }
+
+fn wiped(s: &mut Scope) {
+    s.wipes = 1;
+}
+
+/// As BP-46 tells it: nothing is done at the boot; it is fenced but denies; it denies nothing but is not fenced.
+#[test]
+fn m6_a_bookie_boots_empty_under_its_old_uuid() {
+    let scope = || Scope::new(3, 2).prompt().with(wiped);
+    broken("M6a", "T", scope(), |s| {
+        s.bookie_rules.boot_fence = false;
+        s.bookie_rules.limbo = false;
+        s.bookie_rules.first_touch = false;
+    });
+    broken("M6b", "T", scope(), |s| {
+        s.bookie_rules.limbo = false;
+        s.bookie_rules.first_touch = false;
+    });
+    broken("M6c", "T", scope(), |s| {
+        s.bookie_rules.boot_fence = false;
+        s.bookie_rules.first_touch = false;
+    });
+}
+
+/// M6d is positive, and so is R27's read in limbo in place of the fence at the boot.
+#[test]
+fn m6d_limbo_and_fenced_at_the_boot_holds() {
+    let f = run("M6d", Scope::new(3, 2).prompt().with(wiped));
+    assert!(f.complete && f.violation.is_none(), "{:?}", f.violation);
+    let f = run("M6d'", Scope::new(3, 2).prompt().with(wiped).with(|s| s.bookie_rules.boot_fence = false));
+    assert!(f.complete && f.violation.is_none(), "{:?}", f.violation);
+}
+
+#[test]
+fn m18_a_ledger_in_recovery_is_collected() {
+    let scope = Scope::new(3, 2).prompt().changes(0, 1).recoverers(2).with(|s| s.collects = true);
+    broken("M18", "A", scope, |s| s.bookie_rules.collect_closed_only = false);
+}
+
+#[test]
+fn m19_a_writer_lives_on_after_the_close_and_a_wiped_bookie_takes_its_add() {
+    broken("M19", "T", Scope::new(3, 2).prompt().with(wiped), |s| s.bookie_rules.first_touch = false);
+}
+
+#[test]
+fn m28_limbo_ends_while_the_ledger_is_not_closed() {
+    let scope = Scope::new(3, 2).prompt().with(wiped).with(|s| s.limbo_ends = true);
+    broken("M28", "TR", scope, |s| s.bookie_rules.limbo_until_closed = false);
+}
+
+#[test]
+fn m31_entries_below_the_write_quorum_are_not_listed() {
+    let scope = Scope::new(3, 2).prompt().with(|s| {
+        s.writer_closes = true;
+        s.check_under = true;
+    });
+    broken("M31", "U", scope, |s| s.meta_rules.under_lists = false);
+}

@@ -35,6 +35,7 @@ impl Role for Bookie {
         ("disk-recovery-stop-percent", "No recovery adds above this share"),
         ("rewrite-live-percent", "Rewrite sealed segments below this share of live bytes"),
         ("rewrite-bytes-per-second", "Most bytes a second that rewriting reads"),
+        ("repair-bytes-per-second", "Most bytes a second that repairs copy to this bookie"),
         ("gc-pass-ms", "Time between passes of garbage collection"),
     ];
 

@@ -25,6 +25,15 @@ impl Role for Meta {
         ("tick-ms", "Time between ticks of the quorum's clock"),
         ("snapshot-every", "Log entries between snapshots"),
         ("rebalance-after-ms", "A returning broker gets its share back after"),
+        (
+            "lost-after-ms",
+            "A bookie without a session for so long is declared lost, one bookie or one zone at a time",
+        ),
+        (
+            "repair-grace-ms",
+            "An owner rolls its ledger away from a bookie that leaves within, else the auditor recovers it",
+        ),
+        ("repairs-per-bookie", "Repairs that one bookie gets at once"),
     ];
 
     async fn start(config: MetaConfig, sup: &Supervisor, metrics: &Metrics) -> Result<MetaHandle, CliError> {

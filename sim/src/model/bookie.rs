@@ -6,16 +6,35 @@ use tidemill_types::{Entry, EntryId};
 
 /// Switches for negative tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct BookieRules {
     /// A fence counts for a ledger that the bookie has never heard of (R11; off: M11).
     pub fence_unknown: bool,
     /// A fencing request is answered only after every add accepted earlier is durable (R25; off: M17).
     pub fence_waits: bool,
+    /// A boot after a loss fences every ledger that is not CLOSED and names the bookie last (R15; off: M6a, M6c).
+    pub boot_fence: bool,
+    /// After a loss nothing missing is denied (R15; off: M6a, M6b).
+    pub limbo: bool,
+    /// A first touch below the mark, and every add in limbo, needs a read that says OPEN (R27; off: M19).
+    pub first_touch: bool,
+    /// Limbo does not end while a ledger that is not CLOSED names the bookie last (R15; off: M28).
+    pub limbo_until_closed: bool,
+    /// Only CLOSED ledgers are collected (R20; off: M18).
+    pub collect_closed_only: bool,
 }
 
 impl Default for BookieRules {
     fn default() -> Self {
-        Self { fence_unknown: true, fence_waits: true }
+        Self {
+            fence_unknown: true,
+            fence_waits: true,
+            boot_fence: true,
+            limbo: true,
+            first_touch: true,
+            limbo_until_closed: true,
+            collect_closed_only: true,
+        }
     }
 }
 
@@ -60,6 +79,10 @@ pub struct Bookie<T> {
     pub known: bool,
     /// Highest LAC piggybacked on a durable entry.
     pub lac: EntryId,
+    /// Lost something: what is missing is unknown.
+    pub limbo: bool,
+    /// The ledger lies below the first-touch mark: it was handed out before the boot, or collected here (R27).
+    pub below_mark: bool,
     /// Answers held back until the next sync.
     pub waiting: Vec<T>,
 }
@@ -83,6 +106,8 @@ impl<T> Default for Bookie<T> {
             fenced: false,
             known: false,
             lac: EntryId::NONE,
+            limbo: false,
+            below_mark: false,
             waiting: Vec::new(),
         }
     }
@@ -133,6 +158,23 @@ impl<T> Bookie<T> {
     #[must_use]
     pub fn is_dirty(&self) -> bool {
         !self.accepted.0.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Loses everything, and boots under its old uuid. `named_last`: the ledger is not CLOSED and names it last.
+    pub fn wipe(&mut self, rules: BookieRules, named_last: bool) {
+        let fenced = rules.boot_fence && named_last;
+        *self = Self { limbo: rules.limbo, below_mark: true, fenced, known: fenced, ..Self::default() };
+    }
+
+    /// Deletes the ledger (R20).
+    pub fn collect(&mut self) {
+        *self = Self { below_mark: true, limbo: self.limbo, ..Self::default() };
+    }
+
+    /// Whether an add has to wait for a read of the record (R27).
+    #[must_use]
+    pub fn asks_first(&self) -> bool {
+        self.limbo || (self.below_mark && !self.known)
     }
 
     /// Loses what is not durable. The fence of an acknowledged request is durable; here all fences are.

@@ -1,7 +1,7 @@
 //! What a message does where it arrives.
 
 use tidemill_ledger::core::{AddAnswer, FenceAnswer, Negative, ReadAnswer, recovery, writer};
-use tidemill_types::{Entry, EntryId};
+use tidemill_types::{Entry, EntryId, LedgerState};
 
 use super::{
     Scope,
@@ -19,7 +19,14 @@ pub(super) fn answer(scope: &Scope, s: &mut State, b: u8, m: Msg) {
     }
     // A read that waited is answered from what is durable now.
     let m = match m {
-        Msg::Data { r, index, entry, .. } => Msg::Data { r, index, entry, found: copy_of(s, b, entry) },
+        Msg::Data { r, index, entry, .. } => {
+            let found = copy_of(s, b, entry);
+            if found.is_none() && in_limbo(s, b) {
+                return; // unknown
+            }
+            Msg::Data { r, index, entry, found }
+        }
+        Msg::Fenced { .. } if in_limbo(s, b) => return, // unknown; the fence stands
         Msg::Fenced { r, index, .. } => {
             let lac = s.bookies.get(usize::from(b)).map_or(EntryId::NONE, |b| b.lac);
             Msg::Fenced { r, index, lac }
@@ -33,11 +40,21 @@ pub(super) fn answer(scope: &Scope, s: &mut State, b: u8, m: Msg) {
     }
 }
 
+fn in_limbo(s: &State, b: u8) -> bool {
+    s.bookies.get(usize::from(b)).is_some_and(|b| b.limbo)
+}
+
 fn copy_of(s: &State, b: u8, entry: EntryId) -> Option<Entry> {
     s.bookies.get(usize::from(b)).and_then(|b| b.synced.get(entry).cloned())
 }
 
 fn add(scope: &Scope, s: &mut State, b: u8, entry: Entry, recovery: bool, ack: Msg, refusal: Option<Msg>) {
+    if !recovery && !admitted(scope, s, b) {
+        if let Some(m) = refusal.filter(|_| scope.fenced_answers) {
+            s.net.send(m);
+        }
+        return;
+    }
     let Some(p) = s.bookies.get_mut(usize::from(b)) else { return };
     match p.edit(|b| b.add(entry, recovery, !scope.async_sync)) {
         Added::Durable if scope.prompt_answers && recovery => deliver(scope, s, ack),
@@ -49,6 +66,15 @@ fn add(scope: &Scope, s: &mut State, b: u8, entry: Entry, recovery: bool, ack: M
             }
         }
     }
+}
+
+/// R27: what the record says counts when the bookie may have forgotten the ledger.
+fn admitted(scope: &Scope, s: &State, b: u8) -> bool {
+    let asks = s.bookies.get(usize::from(b)).is_some_and(|b| b.asks_first());
+    let r = &s.meta.record;
+    !asks
+        || !scope.bookie_rules.first_touch
+        || (r.state == LedgerState::Open && r.last_fragment().is_some_and(|f| f.ensemble.contains(&uuid(b))))
 }
 
 fn fence(scope: &Scope, s: &mut State, b: u8, reply: Msg) {
@@ -100,7 +126,7 @@ pub(super) fn deliver(scope: &Scope, s: &mut State, m: Msg) {
             recoverer_step(scope, s, r, recovery::Input::Written { index, attempt, entry, answer });
         }
         Msg::Change { change, detached } => {
-            let outcome = command(&mut s.meta, |rec| meta::change(rec, &change));
+            let outcome = command(&mut s.meta, |rec| meta::change(rec, &change, scope.meta_rules));
             if !detached {
                 writer_step(scope, s, writer::Input::ChangeOutcome(outcome));
             }

@@ -76,6 +76,8 @@ pub struct State {
     pub net: Net,
     /// Crashes to come.
     pub crashes_left: u8,
+    /// Wipes to come.
+    pub wipes_left: u8,
 }
 
 /// Held-back answers hash like messages.
@@ -111,6 +113,12 @@ pub enum Action {
     Sync(Who),
     /// A bookie crashes and comes back.
     Crash(Who),
+    /// A bookie loses everything and comes back under its uuid.
+    Wipe(Who),
+    /// A bookie leaves limbo.
+    LeaveLimbo(Who),
+    /// A bookie collects the ledger.
+    Collect(Who),
 }
 
 /// Uuid of the n-th bookie.
@@ -176,6 +184,7 @@ impl Model for Ledger {
             bookies: vec![Part::new(Bookie::default()); usize::from(s.bookies)],
             net: Net::default(),
             crashes_left: s.crashes,
+            wipes_left: s.wipes,
         }
     }
 
@@ -194,7 +203,7 @@ impl Model for Ledger {
             s.recoverers.iter().map(Part::print).collect::<Vec<_>>(),
             s.bookies.iter().map(Part::print).collect::<Vec<_>>(),
             &s.net,
-            s.crashes_left,
+            (s.crashes_left, s.wipes_left),
         );
         Print::of(&parts)
     }
@@ -223,7 +232,20 @@ impl Model for Ledger {
         if s.meta.first_end != Some(end) {
             return Some(format!("C: the end changed from {:?} to {end}", s.meta.first_end));
         }
-        for e in 0..=end.0 {
+        // M31: what a member lacks is listed, or nobody has looked yet.
+        if !r.unchecked && self.0.check_under {
+            for e in (0..=end.0).map(EntryId) {
+                let Some(f) = r.fragment_of(e) else { continue };
+                let listed = f.under.iter().any(|u| u.first <= e && e <= u.last);
+                if copies(e) < f.ensemble.len() && !listed {
+                    return Some(format!(
+                        "U: a member lacks entry {e} of the closed ledger and nobody knows"
+                    ));
+                }
+            }
+        }
+        // A lost disk takes its copies along: then Qa of them are the repair's care.
+        for e in (0..=end.0).filter(|_| self.0.wipes == 0) {
             if copies(EntryId(e)) < usize::from(r.ack_quorum) {
                 return Some(format!(
                     "A: entry {e} of the closed ledger is on {} bookies",
@@ -250,6 +272,9 @@ impl Model for Ledger {
             Action::TimeOut(n) => write!(line, "times out: {}", msg(n)),
             Action::Sync(b) => write!(line, "bookie {b} syncs"),
             Action::Crash(b) => write!(line, "bookie {b} crashes and restarts"),
+            Action::Wipe(b) => write!(line, "bookie {b} loses its disk and boots under its old uuid"),
+            Action::LeaveLimbo(b) => write!(line, "bookie {b} leaves limbo"),
+            Action::Collect(b) => write!(line, "bookie {b} collects the ledger"),
         };
         line
     }

@@ -1,7 +1,7 @@
 //! The metadata record of one ledger with its conditional commands (R9), reduced.
 
 use tidemill_types::{
-    EntryId, Fragment, FragmentSeq, LedgerRecord, LedgerState, Version,
+    EntryId, EntryRange, Fragment, FragmentSeq, LedgerRecord, LedgerState, Version,
     meta::{CloseLedger, EnsembleChange, Rejection},
 };
 
@@ -10,11 +10,13 @@ use tidemill_types::{
 pub struct MetaRules {
     /// A close is conditional on version and state, CLOSED is final (R9; off: M10).
     pub conditional_close: bool,
+    /// Entries below Qw are listed at a change and at a close (1.3 step 6; off: M31).
+    pub under_lists: bool,
 }
 
 impl Default for MetaRules {
     fn default() -> Self {
-        Self { conditional_close: true }
+        Self { conditional_close: true, under_lists: true }
     }
 }
 
@@ -45,10 +47,13 @@ pub fn start_recovery(r: &mut LedgerRecord, named: Version) -> Result<(), Reject
 ///
 /// # Errors
 /// As the quorum's.
-pub fn change(r: &mut LedgerRecord, c: &EnsembleChange) -> Result<(), Rejection> {
+pub fn change(r: &mut LedgerRecord, c: &EnsembleChange, rules: MetaRules) -> Result<(), Rejection> {
     state(r, LedgerState::Open)?;
     version(r, c.version)?;
     store(r, c.first_entry, c.ensemble.clone());
+    if rules.under_lists {
+        list_under(r, &c.under);
+    }
     r.version = Version(r.version.0 + 1);
     r.fragment_seq = FragmentSeq(r.fragment_seq.0 + 1);
     Ok(())
@@ -58,6 +63,19 @@ fn store(r: &mut LedgerRecord, first_entry: EntryId, ensemble: Vec<tidemill_type
     match r.fragments.last_mut() {
         Some(f) if f.first_entry == first_entry => f.ensemble = ensemble,
         _ => r.fragments.push(Fragment { first_entry, ensemble, under: Vec::new() }),
+    }
+}
+
+/// Adds ranges to the fragments that they lie in.
+fn list_under(r: &mut LedgerRecord, under: &[EntryRange]) {
+    let ends: Vec<EntryId> = r.fragments.iter().skip(1).map(|f| f.first_entry.prev()).collect();
+    for (i, f) in r.fragments.iter_mut().enumerate() {
+        let end = ends.get(i).copied().unwrap_or(EntryId(i64::MAX));
+        let cut =
+            under.iter().map(|u| EntryRange { first: u.first.max(f.first_entry), last: u.last.min(end) });
+        f.under.extend(cut.filter(|u| u.first <= u.last));
+        f.under.sort_unstable();
+        f.under.dedup();
     }
 }
 
@@ -100,6 +118,9 @@ pub fn close(r: &mut LedgerRecord, c: &CloseLedger, writer: bool, rules: MetaRul
         r.fragments = c.fragments.clone();
     }
     r.unchecked = !writer;
+    if rules.under_lists {
+        list_under(r, &c.under);
+    }
     r.version = Version(r.version.0 + 1);
     Ok(())
 }

@@ -30,6 +30,12 @@ pub struct Scope {
     pub async_sync: bool,
     /// Crashes of bookies.
     pub crashes: u8,
+    /// Bookies that lose everything and keep their uuid.
+    pub wipes: u8,
+    /// Limbo may end.
+    pub limbo_ends: bool,
+    /// Bookies collect ledgers that do not name them.
+    pub collects: bool,
     /// Fences and recovery reads may time out at the recoverer although they arrive.
     pub timeouts: bool,
     /// Answers to a recoverer arrive in the step in which the bookie gives them. Leaves out that verdicts of two recoverers
@@ -37,6 +43,8 @@ pub struct Scope {
     pub prompt_answers: bool,
     /// Fenced bookies answer adds (else such answers are delayed for ever).
     pub fenced_answers: bool,
+    /// Check too that what a closed ledger's members lack is listed (M31).
+    pub check_under: bool,
     /// Check invariant D too.
     pub check_lac: bool,
     /// Entries that a recoverer reads ahead.
@@ -65,9 +73,13 @@ impl Scope {
             writer_closes: false,
             async_sync: false,
             crashes: 0,
+            wipes: 0,
+            limbo_ends: false,
+            collects: false,
             timeouts: false,
             prompt_answers: false,
             fenced_answers: false,
+            check_under: false,
             check_lac: false,
             window: 1,
             rules: Rules::default(),

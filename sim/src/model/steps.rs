@@ -1,6 +1,8 @@
 //! The steps: what each of them does to cores, bookies, metadata and messages.
 
-use tidemill_ledger::core::{AddAnswer, FenceAnswer, MetaOutcome, ReadAnswer, Unknown, recovery, writer};
+use tidemill_ledger::core::{
+    AddAnswer, FenceAnswer, MetaOutcome, ReadAnswer, Unknown, recovery, repair::expected, writer,
+};
 use tidemill_types::{BookieId, EntryId, Incarnation, LedgerRecord, LedgerState, meta::Rejection};
 
 use super::{
@@ -64,7 +66,32 @@ pub(super) fn actions(scope: &Scope, s: &State, out: &mut Vec<Action>) {
                 out.push(Action::Crash(u8_of(i)));
             }
         }
+        if s.wipes_left > 0 && b.known {
+            out.push(Action::Wipe(u8_of(i)));
+        }
+        if scope.limbo_ends && b.limbo && may_leave_limbo(scope, s, u8_of(i)) {
+            out.push(Action::LeaveLimbo(u8_of(i)));
+        }
+        let r = &s.meta.record;
+        let collectable = match r.state {
+            LedgerState::Closed => true,
+            LedgerState::InRecovery => !scope.bookie_rules.collect_closed_only,
+            LedgerState::Open => false,
+        };
+        if scope.collects && collectable && b.known && !r.names(uuid(u8_of(i))) {
+            out.push(Action::Collect(u8_of(i)));
+        }
     }
+}
+
+/// R15: everything that has an end and names it is back, and nothing without an end names it.
+fn may_leave_limbo(scope: &Scope, s: &State, b: u8) -> bool {
+    let r = &s.meta.record;
+    let open =
+        r.state != LedgerState::Closed && r.last_fragment().is_some_and(|f| f.ensemble.contains(&uuid(b)));
+    let has = |e: EntryId| s.bookies.get(usize::from(b)).is_some_and(|b| b.synced.get(e).is_some());
+    let back = expected(r, uuid(b)).iter().all(|x| (x.first.0..=x.last.0).all(|e| has(EntryId(e))));
+    back && (!open || !scope.bookie_rules.limbo_until_closed)
 }
 
 fn u8_of(i: usize) -> u8 {
@@ -142,6 +169,29 @@ pub(super) fn apply(scope: &Scope, s: &State, a: Action) -> State {
                 p.edit(super::bookie::Bookie::crash);
             }
         }
+        Action::Wipe(b) => {
+            s.wipes_left -= 1;
+            let r = &s.meta.record;
+            let named_last = r.state != LedgerState::Closed
+                && r.last_fragment().is_some_and(|f| f.ensemble.contains(&uuid(b)));
+            if let Some(p) = s.bookies.get_mut(usize::from(b)) {
+                p.edit(|b| b.wipe(scope.bookie_rules, named_last));
+            }
+        }
+        Action::LeaveLimbo(b) => {
+            if let Some(p) = s.bookies.get_mut(usize::from(b)) {
+                p.edit(|b| {
+                    b.limbo = false;
+                    b.fenced = true;
+                    b.known = true;
+                });
+            }
+        }
+        Action::Collect(b) => {
+            if let Some(p) = s.bookies.get_mut(usize::from(b)) {
+                p.edit(super::bookie::Bookie::collect);
+            }
+        }
     }
     forget(scope, &mut s);
     s
@@ -158,7 +208,8 @@ fn forget(scope: &Scope, s: &mut State) {
     net.retain(|m| match m {
         Msg::Add { bookie, .. } => {
             let fenced = bookies.get(usize::from(*bookie)).is_some_and(|b| b.fenced);
-            !writer_stopped && (!fenced || scope.fenced_answers)
+            let forgets = scope.wipes > 0 || scope.collects;
+            !writer_stopped && (!fenced || scope.fenced_answers || forgets)
         }
         Msg::Added { .. } => !writer_stopped,
         Msg::Fence { r, .. } | Msg::Fenced { r, .. } => fencing(*r),

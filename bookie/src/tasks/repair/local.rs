@@ -29,6 +29,10 @@ pub(super) async fn held(engine: &Engine, ledger: LedgerId) -> Held {
             Ok(RangesOutcome::NoSuchLedger) => {
                 return Held::Ranges { ranges: Vec::new(), complete: true };
             }
+            // In limbo an unknown ledger is not denied; here it is to be filled up.
+            Ok(RangesOutcome::Unknown(UnknownReason::Limbo)) => {
+                return Held::Ranges { ranges: Vec::new(), complete: false };
+            }
             Ok(RangesOutcome::Unknown(_)) | Err(_) => break,
         }
     }

@@ -29,7 +29,7 @@ use crate::{
 pub struct RepairRules {
     /// An entry that no source has is never skipped (off: a negative counts as "there is none").
     pub no_gaps: bool,
-    /// An unknown answer never lets an entry be skipped (R4; off: it does).
+    /// An unknown answer never lets an entry be skipped either (R4; off: it does).
     pub unknown_is_not_negative: bool,
     /// The same bytes are written (R12; off: encoded anew with a LAC of the end).
     pub same_bytes: bool,
@@ -337,11 +337,6 @@ impl RepairCore {
             Some(source) => out.push(Output::Read { source, entry }),
             None => {
                 let denied = !op.unknown && !op.tried.is_empty();
-                if (denied && !self.rules.no_gaps) || !self.rules.unknown_is_not_negative {
-                    self.ops.remove(&entry);
-                    self.skipped.push(entry);
-                    return self.fill_window(table, out);
-                }
                 self.abort(if denied { Abort::Denied(entry) } else { Abort::NoSource(entry) }, out);
             }
         }
@@ -363,6 +358,8 @@ impl RepairCore {
                 op.asked = None;
                 out.push(Output::Write(if self.rules.same_bytes { e } else { encoded_anew(&e) }));
             }
+            ReadAnswer::Negative(_) if !self.rules.no_gaps => self.skip(entry, table, out),
+            ReadAnswer::Unknown(_) if !self.rules.unknown_is_not_negative => self.skip(entry, table, out),
             ReadAnswer::Negative(Negative::NoSuchEntry | Negative::NoSuchLedger) => {
                 op.tried.push(source);
                 self.ask(entry, table, out);
@@ -373,6 +370,13 @@ impl RepairCore {
                 self.ask(entry, table, out);
             }
         }
+    }
+
+    /// Model only: a rule is off.
+    fn skip(&mut self, entry: EntryId, table: &BookieTable, out: &mut Vec<Output>) {
+        self.ops.remove(&entry);
+        self.skipped.push(entry);
+        self.fill_window(table, out);
     }
 
     fn on_written(&mut self, entry: EntryId, answer: AddAnswer, table: &BookieTable, out: &mut Vec<Output>) {

@@ -111,7 +111,7 @@ pub(super) async fn ranges(
         Code::Ok if in_order => Held::Ranges { ranges, complete: true },
         Code::NoSuchLedger => Held::Ranges { ranges: Vec::new(), complete: true },
         // Limbo: what is there is certain, what is missing is not denied.
-        Code::Unknown if in_order && !ranges.is_empty() => Held::Ranges { ranges, complete: false },
+        Code::Unknown if in_order => Held::Ranges { ranges, complete: false },
         _ => Held::Unknown,
     }
 }
