@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
-use crate::{e2e, image, kube, layers, licences, sizes, test, verify};
+use crate::{e2e, image, kube, layers, licences, model, sizes, test, verify};
 
 /// The command line.
 #[derive(Parser)]
@@ -31,6 +31,8 @@ enum Command {
     Licences,
     /// Check the sizes of source files
     Sizes,
+    /// Explore the models of the protocol: scopes, states, time
+    Model(model::Args),
 }
 
 impl Cli {
@@ -46,6 +48,7 @@ impl Cli {
             Command::Layers => layers::run(&workspace),
             Command::Licences => licences::run(&workspace),
             Command::Sizes => sizes::run(&workspace),
+            Command::Model(args) => model::run(&workspace, args),
         }
     }
 }

@@ -17,6 +17,7 @@ mod kube;
 mod layers;
 mod licences;
 mod metadata;
+mod model;
 mod sizes;
 mod test;
 mod verify;

@@ -1,11 +1,12 @@
 //! Explores scopes of the ledger protocol and prints states and time: `model [limit in millions]`.
 
-use std::time::Instant;
+use std::{process::ExitCode, time::Instant};
 
 use tidemill_sim::{
-    explore::{Found, explore},
+    explore::{Model, explore},
     gc::{Fault, Gc},
     model::{Ledger, Scope},
+    repair::{RepairModel, RepairScope},
 };
 
 fn scopes() -> Vec<(&'static str, Scope)> {
@@ -49,24 +50,51 @@ fn scopes() -> Vec<(&'static str, Scope)> {
             "3/3/2, 1 entry, prompt, writer closes, 1 unknown outcome, changes 1+0",
             wide().prompt().changes(1, 0).with(closing),
         ),
+        (
+            "3/3/2, 1 entry, prompt, 1 bookie wiped under its uuid (M6d)",
+            wide().prompt().with(|s| s.wipes = 1),
+        ),
+        (
+            "3/3/2, 1 entry, prompt, 1 bookie wiped, limbo ends, collection, changes 1+1",
+            wide().prompt().changes(1, 1).with(|s| (s.wipes, s.limbo_ends, s.collects) = (1, true, true)),
+        ),
     ]
 }
 
-fn main() {
-    let millions: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(20);
-    let limit = millions.saturating_mul(1_000_000);
-    for (name, scope) in scopes() {
-        print(name, || explore(&Ledger(scope), limit));
-    }
-    print("collection, 2 ledgers, a quorum that forgets", || explore(&Gc::default(), limit));
-    let wrong = Gc { faults: Vec::<Fault>::new(), wrong_reads: 1, ..Gc::default() };
-    print("collection, 2 ledgers, a wrong read", || explore(&wrong, limit));
+/// Losses of bookies, repair, limbo, collection.
+fn repairs() -> Vec<(&'static str, RepairScope)> {
+    let scope = RepairScope::new;
+    vec![
+        (
+            "repair, 2 copies, 3 losses, 1 crash, 1 unknown outcome, collection",
+            scope().with(|s| (s.bookies, s.losses, s.crashes, s.unknowns, s.collects) = (5, 3, 1, 1, true)),
+        ),
+        (
+            "repair, 2 copies, 2 limbos, 1 loss, 1 drain, 1 repair taken away, collection",
+            scope().with(|s| (s.limbos, s.losses, s.drains, s.abandons, s.collects) = (2, 1, 1, 1, true)),
+        ),
+        (
+            "repair, 3 copies unchecked, 1 loss, 1 silent member, 1 time-out, 1 repair taken away",
+            scope().with(|s| {
+                (s.members, s.copies, s.bookies) = (3, 3, 4);
+                (s.lacking, s.losses, s.silences, s.time_outs, s.abandons) = (1, 1, 1, 1, 1);
+            }),
+        ),
+        (
+            "repair, 3 copies, 2 entries, 2 losses, 1 limbo, 1 drain, 1 unknown outcome, collection",
+            scope().with(|s| {
+                (s.members, s.copies, s.bookies, s.entries) = (3, 3, 6, 2);
+                (s.losses, s.limbos, s.drains, s.unknowns, s.collects) = (2, 1, 1, 1, true);
+            }),
+        ),
+    ]
 }
 
+/// Explores one scope and prints a line, and the trace of a violation. True: nothing broke.
 #[expect(clippy::print_stdout, reason = "the output of a command")]
-fn print(name: &str, explore: impl FnOnce() -> Found) {
+fn show<M: Model>(name: &str, model: &M, limit: usize) -> bool {
     let start = Instant::now();
-    let f = explore();
+    let f = explore(model, limit);
     let verdict = match (&f.violation, f.complete) {
         (Some((what, _)), _) => format!("BROKEN: {what}"),
         (None, true) => "holds".to_owned(),
@@ -78,7 +106,25 @@ fn print(name: &str, explore: impl FnOnce() -> Found) {
         f.depth,
         start.elapsed().as_secs_f64()
     );
+    let whole = f.violation.is_none();
     for (n, step) in f.violation.map(|v| v.1).unwrap_or_default().iter().enumerate() {
         println!("  {:2}. {step}", n + 1);
     }
+    whole
+}
+
+fn main() -> ExitCode {
+    let millions: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(20);
+    let limit = millions.saturating_mul(1_000_000);
+    let mut whole = true;
+    for (name, scope) in repairs() {
+        whole &= show(name, &RepairModel(scope), limit);
+    }
+    for (name, scope) in scopes() {
+        whole &= show(name, &Ledger(scope), limit);
+    }
+    whole &= show("collection, 2 ledgers, a quorum that forgets", &Gc::default(), limit);
+    let wrong = Gc { faults: Vec::<Fault>::new(), wrong_reads: 1, ..Gc::default() };
+    whole &= show("collection, 2 ledgers, a wrong read", &wrong, limit);
+    if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

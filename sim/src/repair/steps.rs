@@ -134,8 +134,9 @@ pub(super) fn actions(scope: &RepairScope, w: &World, out: &mut Vec<Act>) {
 /// Whether a bookie can list what it holds now.
 fn answers(scope: &RepairScope, w: &World, b: u8) -> bool {
     w.disks.get(usize::from(b)).is_some_and(|d| {
-        !matches!(d.state, BookieState::Lost | BookieState::Retired)
-            && !(d.collecting && scope.world_rules.listing_waits)
+        let gone = matches!(d.state, BookieState::Lost | BookieState::Retired);
+        let waits = d.collecting && scope.world_rules.listing_waits;
+        !gone && !waits
     })
 }
 

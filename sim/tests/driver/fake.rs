@@ -404,7 +404,7 @@ impl FakeMeta {
         };
         let r = records.get_mut(&id).ok_or(Rejection::NotFound { what: format!("ledger {id}") })?;
         match c {
-            Command::ChangeEnsemble(c) => meta::change(r, c)?,
+            Command::ChangeEnsemble(c) => meta::change(r, c, meta::MetaRules::default())?,
             Command::StartRecovery { version, .. } => meta::start_recovery(r, *version)?,
             Command::Close { close, epoch } => meta::close(r, close, epoch.is_some(), MetaRules::default())?,
             _ => {}

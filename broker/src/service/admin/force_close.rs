@@ -7,7 +7,6 @@ use tidemill_types::ErrorCode;
 
 use crate::{core::Core, deadline::Deadline, fault::Fault};
 
-#[expect(clippy::unused_async, reason = "the shape of all operations")]
 pub(super) async fn force_close(
     _core: &Arc<Core>,
     request: v1::ForceCloseLedgerRequest,

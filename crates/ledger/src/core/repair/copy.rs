@@ -230,7 +230,7 @@ impl RepairCore {
                 self.on_read(source, entry, answer, table, out);
             }
             (Phase::Copy, Input::Written { entry, answer }) => self.on_written(entry, answer, table, out),
-            (Phase::Finish, Input::Finished(outcome)) => self.on_finished(outcome, out),
+            (Phase::Finish, Input::Finished(outcome)) => self.on_finished(&outcome, out),
             _ => {}
         }
     }
@@ -412,7 +412,7 @@ impl RepairCore {
         Some(FinishRepair { ledger: r.id, version: r.version, target: self.me, outcome })
     }
 
-    fn on_finished(&mut self, outcome: MetaOutcome, out: &mut Vec<Output>) {
+    fn on_finished(&mut self, outcome: &MetaOutcome, out: &mut Vec<Output>) {
         match outcome {
             MetaOutcome::Committed(_) => {
                 self.phase = Phase::Over;
@@ -421,7 +421,7 @@ impl RepairCore {
             // A version that moved, or an outcome that nobody knows: the record tells whether this repair is still under
             // way, and what was listed before counts no more.
             MetaOutcome::Unknown | MetaOutcome::Rejected(Rejection::VersionMismatch { .. }) => {
-                self.start(out)
+                self.start(out);
             }
             MetaOutcome::Rejected(Rejection::NotFound { .. }) => {
                 self.phase = Phase::Over;
