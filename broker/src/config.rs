@@ -52,6 +52,8 @@ pub struct BrokerConfig {
     pub time_settle_ms: u64,
     /// Partitions that are opened at once.
     pub takeover_concurrency: usize,
+    /// Partitions of the internal topics, when this broker is the first that needs one; fixed from then on.
+    pub internal_partitions: u32,
     /// Longest drain at a stop, ms.
     pub drain_deadline_ms: u64,
 }
@@ -78,6 +80,7 @@ impl Default for BrokerConfig {
             retention_ms: ms(defaults::RETENTION),
             time_settle_ms: ms(defaults::TIME_SETTLE),
             takeover_concurrency: 64,
+            internal_partitions: defaults::INTERNAL_PARTITIONS,
             drain_deadline_ms: 20_000,
         }
     }
@@ -125,6 +128,7 @@ impl BrokerConfig {
             ("retention-ms", self.retention_ms, 1, limits::MAX_MS),
             ("time-settle-ms", self.time_settle_ms, 1, limits::MAX_MS),
             ("takeover-concurrency", self.takeover_concurrency as u64, 1, 10_000),
+            ("internal-partitions", self.internal_partitions.into(), 1, 1_024),
             ("produce-wait-ms", self.produce_wait_ms, 0, 600_000),
             ("drain-deadline-ms", self.drain_deadline_ms, 0, 600_000),
         ] {

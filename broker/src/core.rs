@@ -9,7 +9,8 @@ use tidemill_types::{ClusterId, MemberId};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::BrokerConfig, fault::Fault, metrics::BrokerMetrics, ownership::OwnedTable, service::producer::Ids,
+    config::BrokerConfig, fault::Fault, groups::Groups, metrics::BrokerMetrics, ownership::OwnedTable,
+    service::producer::Ids,
 };
 
 /// Shared by services, ownership and lifecycle.
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) metrics: BrokerMetrics,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Ids,
+    /// Coordinators of consumer groups.
+    pub(crate) groups: Groups,
     /// Open ledgers with fewer bookies than wanted, as of the last look.
     pub(crate) degraded: Arc<AtomicU32>,
     /// Everything was handed over: long polls and streams end.

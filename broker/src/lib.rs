@@ -18,6 +18,7 @@ mod core;
 mod deadline;
 mod error;
 mod fault;
+mod groups;
 mod handle;
 mod identity;
 mod lifecycle;

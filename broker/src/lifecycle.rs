@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::{
     config::BrokerConfig,
     core::{Core, CoreSlot},
+    groups::{self, Groups},
     identity::member_id,
     metrics::BrokerMetrics,
     ownership::{self, Ended, OwnedTable},
@@ -102,6 +103,7 @@ impl Life {
             () = drain.cancelled() => return,
         };
         self.slot.set(core.clone());
+        self.part.spawn_until_stop("consumer groups", groups::keep(core.clone()));
         self.part.health().has(&self.key("quorum"));
         let incarnation = Incarnation(Uuid::new_v4().as_u64_pair().1 | 1);
         while !drain.is_cancelled() {
@@ -195,6 +197,7 @@ impl Life {
             metrics: self.metrics.clone(),
             clock,
             ids: Ids::default(),
+            groups: Groups::default(),
             degraded: Arc::default(),
             stopping: self.tokens.stopping.clone(),
             config,

@@ -1,7 +1,11 @@
 //! What a broker counts. Names, units and meaning for people stand in `docs/ops/broker.md`.
 
-use std::sync::atomic::AtomicU64;
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicU64},
+};
 
+use parking_lot::Mutex;
 use prometheus_client::{
     metrics::{counter::Counter, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
@@ -32,6 +36,13 @@ pub(crate) struct BrokerMetrics {
     pub(crate) releases: Counter,
     pub(crate) partitions_dropped: Counter,
     pub(crate) sessions_lost: Counter,
+    pub(crate) groups: Gauge,
+    pub(crate) group_members: Gauge,
+    pub(crate) group_rebalances: Counter,
+    pub(crate) group_members_removed: Counter,
+    pub(crate) group_commits: Counter,
+    /// Groups and members by partition of the offsets topic.
+    group_counts: Arc<Mutex<HashMap<u32, (usize, usize)>>>,
     pub(crate) degraded_ledgers: Gauge,
     pub(crate) tail_cache_bytes: Gauge<u64, AtomicU64>,
     pub(crate) tail_cache_hits: Counter,
@@ -65,11 +76,30 @@ impl BrokerMetrics {
             releases: Counter::default(),
             partitions_dropped: Counter::default(),
             sessions_lost: Counter::default(),
+            groups: Gauge::default(),
+            group_members: Gauge::default(),
+            group_rebalances: Counter::default(),
+            group_members_removed: Counter::default(),
+            group_commits: Counter::default(),
+            group_counts: Arc::default(),
             degraded_ledgers: Gauge::default(),
             tail_cache_bytes: Gauge::default(),
             tail_cache_hits: Counter::default(),
             tail_cache_misses: Counter::default(),
         }
+    }
+
+    /// Groups and members of one coordinator; none of both: it is gone.
+    pub(crate) fn groups_of(&self, partition: u32, groups: usize, members: usize) {
+        let mut counts = self.group_counts.lock();
+        if (groups, members) == (0, 0) {
+            counts.remove(&partition);
+        } else {
+            counts.insert(partition, (groups, members));
+        }
+        let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        self.groups.set(gauge(counts.values().map(|c| c.0).sum()));
+        self.group_members.set(gauge(counts.values().map(|c| c.1).sum()));
     }
 
     pub(crate) fn register(&self, metrics: &Metrics, member: &str) {
@@ -130,6 +160,15 @@ impl BrokerMetrics {
             "Open ledgers with fewer bookies than wanted",
             self.degraded_ledgers.clone(),
         );
+        r.register("groups", "Consumer groups whose coordinator this broker is", self.groups.clone());
+        r.register("group_members", "Members of these groups", self.group_members.clone());
+        r.register("group_rebalances", "New epochs of groups", self.group_rebalances.clone());
+        r.register(
+            "group_members_removed",
+            "Members that were not heard, or did not confirm in time",
+            self.group_members_removed.clone(),
+        );
+        r.register("group_commits", "Offsets committed", self.group_commits.clone());
         r.register_with_unit("tail_cache", "Tail cache", Unit::Bytes, self.tail_cache_bytes.clone());
         r.register("tail_cache_hits", "Reads answered from the tail cache", self.tail_cache_hits.clone());
         r.register("tail_cache_misses", "Reads that went to bookies", self.tail_cache_misses.clone());

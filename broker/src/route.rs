@@ -60,6 +60,18 @@ pub(crate) fn topic_name(name: &str) -> Result<TopicName, Fault> {
     })
 }
 
+/// Internal topics are written and changed by the system alone.
+///
+/// # Errors
+/// `INVALID_TOPIC_NAME`.
+pub(crate) fn not_internal(name: &TopicName) -> Result<(), Fault> {
+    if name.is_internal() {
+        let allowed = "names that do not begin with two underscores: those belong to the system";
+        return Err(Fault::field(ErrorCode::InvalidTopicName, "topic", "an internal name", allowed));
+    }
+    Ok(())
+}
+
 impl Core {
     /// A topic by name, from the view, to be written or read.
     ///
@@ -81,6 +93,15 @@ impl Core {
         let valid = topic_name(name)?;
         let table = self.mirror.table();
         table.topic_by_name(&valid).map(|t| Topic::of(t, self)).ok_or_else(|| Fault::unknown_topic(name))
+    }
+
+    /// A topic that clients may write to: not one of the system's.
+    ///
+    /// # Errors
+    /// As [`Self::topic`]; `INVALID_TOPIC_NAME` for an internal topic.
+    pub(crate) fn client_topic(&self, name: &str) -> Result<Topic, Fault> {
+        not_internal(&topic_name(name)?)?;
+        self.topic(name)
     }
 
     /// The log of a partition that this broker holds, in whatever state. `known`: the epoch that the client knows, 0 = none.

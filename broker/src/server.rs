@@ -6,7 +6,7 @@ use tidemill_proto::{
     DESCRIPTORS,
     v1::{
         admin_server::AdminServer, consumer_server::ConsumerServer, control_server::ControlServer,
-        metadata_server::MetadataServer, producer_server::ProducerServer,
+        groups_server::GroupsServer, metadata_server::MetadataServer, producer_server::ProducerServer,
     },
 };
 use tidemill_runtime::defaults;
@@ -26,8 +26,8 @@ use crate::{
     error::BrokerError,
     limits,
     service::{
-        admin::AdminService, consumer::ConsumerService, control::ControlService, metadata::MetadataService,
-        producer::ProducerService,
+        admin::AdminService, consumer::ConsumerService, control::ControlService, group::GroupService,
+        metadata::MetadataService, producer::ProducerService,
     },
     typed::TypedErrors,
 };
@@ -37,6 +37,7 @@ type Consumer = ConsumerServer<ConsumerService>;
 type Metadata = MetadataServer<MetadataService>;
 type Admin = AdminServer<AdminService>;
 type Control = ControlServer<ControlService>;
+type Groups = GroupsServer<GroupService>;
 
 /// Switches gRPC health of all services at once.
 #[derive(Clone, Debug)]
@@ -46,7 +47,9 @@ impl ServingSwitch {
     /// SERVING or NOT_SERVING, for the server as a whole and for each service.
     pub(crate) async fn set(&self, serving: bool) {
         let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-        for name in ["", Producer::NAME, Consumer::NAME, Metadata::NAME, Admin::NAME, Control::NAME] {
+        for name in
+            ["", Producer::NAME, Consumer::NAME, Metadata::NAME, Admin::NAME, Control::NAME, Groups::NAME]
+        {
             self.0.set_service_status(name, status).await;
         }
     }
@@ -82,6 +85,9 @@ pub(crate) async fn build(
             ConsumerServer::new(ConsumerService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE),
         )
         .add_service(
+            GroupsServer::new(GroupService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE),
+        )
+        .add_service(
             MetadataServer::new(MetadataService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE),
         )
         .add_service(
@@ -112,6 +118,7 @@ fn described() -> tonic_reflection::server::Builder<'static> {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .with_service_name(Producer::NAME)
         .with_service_name(Consumer::NAME)
+        .with_service_name(Groups::NAME)
         .with_service_name(Metadata::NAME)
         .with_service_name(Admin::NAME)
         .with_service_name(Control::NAME)

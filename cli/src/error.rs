@@ -80,7 +80,9 @@ pub(crate) fn start_failed(role: &str, why: &str, code: ErrorCode) -> CliError {
 fn exit_of(code: ErrorCode) -> Exit {
     match code {
         ErrorCode::OutcomeUnknown => Exit::TimedOut,
-        ErrorCode::UnknownConfigKey | ErrorCode::InvalidTopicName => Exit::Usage,
+        ErrorCode::UnknownConfigKey | ErrorCode::InvalidTopicName | ErrorCode::InvalidGroupName => {
+            Exit::Usage
+        }
         ErrorCode::UnknownPartition => Exit::NotFound,
         _ => match code.class() {
             StatusClass::NotFound => Exit::NotFound,

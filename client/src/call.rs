@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use tidemill_proto::v1::{
     admin_client::AdminClient, consumer_client::ConsumerClient, control_client::ControlClient,
-    metadata_client::MetadataClient, producer_client::ProducerClient,
+    groups_client::GroupsClient, metadata_client::MetadataClient, producer_client::ProducerClient,
 };
 use tokio::time::{Instant, timeout_at};
 use tonic::{Request, Response, Status, transport::Channel};
@@ -43,6 +43,10 @@ impl Call {
 
     pub(crate) fn consumer(&self) -> ConsumerClient<Channel> {
         ConsumerClient::new(self.channel.clone()).max_decoding_message_size(self.max_answer)
+    }
+
+    pub(crate) fn groups(&self) -> GroupsClient<Channel> {
+        GroupsClient::new(self.channel.clone()).max_decoding_message_size(self.max_answer)
     }
 
     pub(crate) fn producer(&self) -> ProducerClient<Channel> {

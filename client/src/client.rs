@@ -22,6 +22,7 @@ pub(crate) struct Inner {
     pub(crate) config: ClientConfig,
     pub(crate) pool: Pool,
     pub(crate) topology: Topology,
+    pub(crate) coordinators: crate::group::Coordinators,
 }
 
 impl Client {
@@ -41,7 +42,14 @@ impl Client {
             pool.channel(server)?;
         }
         let topology = Topology::new(&config.servers);
-        let client = Self { inner: Arc::new(Inner { config, pool, topology }) };
+        let client = Self {
+            inner: Arc::new(Inner {
+                config,
+                pool,
+                topology,
+                coordinators: crate::group::Coordinators::default(),
+            }),
+        };
         // A name that hardly exists keeps the answer small: only brokers and cluster id come.
         client.describe_raw("connect", vec!["__connect".to_owned()]).await?;
         Ok(client)

@@ -1,4 +1,4 @@
-//! Client library: topics, an idempotent batching producer, a consumer of assigned partitions, and what an operator
+//! Client library: topics, an idempotent batching producer, consumers of assigned partitions and in groups, and what an operator
 //! asks a cluster. `docs/client.md` has the guarantees in words.
 //!
 //! ```no_run
@@ -31,6 +31,7 @@ mod config;
 mod consumer;
 mod control;
 mod error;
+mod group;
 mod offsets;
 mod pool;
 mod producer;
@@ -47,6 +48,9 @@ pub use consumer::{
 };
 pub use control::{Control, OPERATOR_EPOCH, TopicEvents};
 pub use error::{ClientError, OwnerHint};
+pub use group::{
+    CommitMode, CommittedPosition, GroupConsumer, GroupConsumerConfig, GroupEvent, Groups, ResetTo,
+};
 pub use offsets::{At, OffsetQuery, OffsetResult};
 pub use producer::{
     Counters, Delivery, DeliveryError, NotDelivered, Producer, ProducerConfig, ProducerError, RecordMeta,

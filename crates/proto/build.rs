@@ -4,13 +4,14 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message;
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "tidemill/v1/common.proto",
     "tidemill/v1/producer.proto",
     "tidemill/v1/consumer.proto",
     "tidemill/v1/metadata.proto",
     "tidemill/v1/admin.proto",
     "tidemill/v1/control.proto",
+    "tidemill/v1/group.proto",
     "tidemill/bookie/v1/bookie.proto",
     "tidemill/meta/v1/meta.proto",
     "tidemill/raft/v1/raft.proto",

@@ -27,8 +27,10 @@ impl Metadata for MetadataService {
         let show = |t: &tidemill_types::TopicRecord| convert::topic::to_proto(t, &table, &core.config);
         let (mut topics, mut unknown) = (Vec::new(), Vec::new());
         if names.is_empty() {
-            topics
-                .extend(table.topics().filter(|t| !t.deleting && !table.is_tombstone(t.id)).map(|t| show(t)));
+            let listed = |t: &&tidemill_types::TopicRecord| {
+                !t.deleting && !t.name.is_internal() && !table.is_tombstone(t.id)
+            };
+            topics.extend(table.topics().filter(listed).map(|t| show(t)));
         }
         for name in names {
             match TopicName::new(&name).ok().and_then(|n| table.topic_by_name(&n)) {

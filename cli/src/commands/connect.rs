@@ -108,6 +108,8 @@ fn help(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::UnknownTopic => {
             "`tidemill topic list` shows the topics, `tidemill topic create NAME` makes one"
         }
+        ErrorCode::UnknownGroup => "`tidemill group list` shows the groups",
+        ErrorCode::GroupNotEmpty => "stop its consumers first: `tidemill group describe NAME` shows them",
         ErrorCode::TopicExists => {
             "`tidemill topic describe NAME` shows it, `tidemill topic alter` changes it"
         }

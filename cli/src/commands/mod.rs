@@ -7,6 +7,7 @@ mod bookie_inspect;
 mod cluster;
 mod connect;
 mod consume;
+mod group;
 mod ledger;
 mod produce;
 mod table;
@@ -46,6 +47,9 @@ pub(crate) enum ClientCommand {
     Produce(produce::ProduceArgs),
     /// Read records, one per line of the output.
     Consume(consume::ConsumeArgs),
+    /// Consumer groups: members, committed offsets, lag.
+    #[command(subcommand)]
+    Group(group::GroupCommand),
     /// Write and read with a checker of lost, duplicated, reordered records, for a bounded time.
     Verify(verify::VerifyArgs),
     /// The cluster as a whole.
@@ -93,6 +97,7 @@ fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
         ClientCommand::Topic(c) => topic::run(global, c),
         ClientCommand::Produce(a) => produce::run(global, a),
         ClientCommand::Consume(a) => consume::run(global, a),
+        ClientCommand::Group(c) => group::run(global, c),
         ClientCommand::Verify(a) => verify::run(global, a),
         ClientCommand::Cluster(c) => cluster::run(global, c),
         ClientCommand::Ledger(c) => ledger::run(global, c),

@@ -120,6 +120,31 @@ impl Consumer {
         Ok(())
     }
 
+    /// Adds a partition beside the others, which go on untouched.
+    pub(crate) fn add(&mut self, source: &TopicPartition, start: Start) {
+        let mut state = self.shared.state.lock();
+        let part = Part::new(state.generation(), start);
+        state.partitions.insert(source.clone(), part);
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    /// Nothing of the partition is fetched or given any more; its position stays readable.
+    pub(crate) fn stop_fetching(&mut self, source: &TopicPartition) {
+        let mut state = self.shared.state.lock();
+        let generation = state.generation();
+        if let Some(part) = state.partitions.get_mut(source) {
+            part.generation = generation;
+            part.stopped = true;
+            part.busy = false;
+        }
+    }
+
+    /// Takes a partition out; the others go on untouched.
+    pub(crate) fn remove(&mut self, source: &TopicPartition) {
+        self.shared.state.lock().partitions.remove(source);
+    }
+
     /// The assigned partitions, in order.
     #[must_use]
     pub fn assignment(&self) -> Vec<TopicPartition> {

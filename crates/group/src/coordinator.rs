@@ -180,8 +180,15 @@ impl Coordinator {
         effects
     }
 
-    pub(crate) fn config(&self, name: &GroupName) -> Option<&Arc<GroupConfig>> {
+    /// The configuration of a group that was set last.
+    #[must_use]
+    pub fn config_of(&self, name: &GroupName) -> Option<&Arc<GroupConfig>> {
         self.configs.get(name)
+    }
+
+    /// Groups that have a configuration.
+    pub fn configured(&self) -> impl Iterator<Item = &GroupName> {
+        self.configs.keys()
     }
 
     /// Groups of modes that this version does not serve.

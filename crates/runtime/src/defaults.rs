@@ -121,6 +121,16 @@ pub const STATE_ENTRY_EVERY: u64 = 16 << 20;
 pub const PRODUCER_BATCHES: usize = 5;
 /// Producer state expires after this much append time without a batch.
 pub const PRODUCER_EXPIRY: Duration = Duration::from_secs(24 * 3600);
+/// A member of a consumer group that is not heard for so long is removed.
+pub const GROUP_SESSION: Duration = Duration::from_secs(45);
+/// Members are asked to be heard so often.
+pub const GROUP_HEARTBEAT: Duration = Duration::from_secs(3);
+/// A member that does not confirm a revocation for so long is removed.
+pub const GROUP_REBALANCE: Duration = Duration::from_secs(60);
+/// Committed offsets of an empty group are forgotten after.
+pub const OFFSETS_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Partitions of each internal topic, fixed when it is made.
+pub const INTERNAL_PARTITIONS: u32 = 64;
 /// Producer client: linger.
 pub const LINGER: Duration = Duration::from_millis(5);
 /// Producer client: batch, bytes.

@@ -9,7 +9,14 @@ use tidemill_types::{
 };
 
 use super::{create, current_topic, propose};
-use crate::{convert, core::Core, deadline::Deadline, fault::Fault, limits, route::topic_name};
+use crate::{
+    convert,
+    core::Core,
+    deadline::Deadline,
+    fault::Fault,
+    limits,
+    route::{not_internal, topic_name},
+};
 
 /// Tries when somebody else changes the topic at the same time.
 const TRIES: u32 = 5;
@@ -20,6 +27,7 @@ pub(super) async fn alter(
     deadline: Deadline,
 ) -> Result<v1::AlterTopicResponse, Fault> {
     let name = topic_name(&request.name)?;
+    not_internal(&name)?;
     let mut tries = 0;
     let topic = loop {
         tries += 1;

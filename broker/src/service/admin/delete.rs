@@ -6,7 +6,12 @@ use tidemill_proto::v1;
 use tidemill_types::meta::Command;
 
 use super::{EFFECT_WAIT, current_topic, propose, until};
-use crate::{core::Core, deadline::Deadline, fault::Fault, route::topic_name};
+use crate::{
+    core::Core,
+    deadline::Deadline,
+    fault::Fault,
+    route::{not_internal, topic_name},
+};
 
 pub(super) async fn delete(
     core: &Arc<Core>,
@@ -14,6 +19,7 @@ pub(super) async fn delete(
     deadline: Deadline,
 ) -> Result<v1::DeleteTopicResponse, Fault> {
     let name = topic_name(&request.name)?;
+    not_internal(&name)?;
     let topic =
         current_topic(core, &name, deadline).await?.ok_or_else(|| Fault::unknown_topic(&request.name))?;
     propose(core, &format!("delete topic {name}"), Command::DeleteTopic { topic: topic.id }, deadline)

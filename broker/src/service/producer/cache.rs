@@ -20,7 +20,7 @@ impl Topics {
         Self { core, known: HashMap::new(), as_of: None }
     }
 
-    /// As [`Core::topic`].
+    /// As [`Core::client_topic`].
     pub(super) fn get(&mut self, name: &str) -> Result<Topic, Fault> {
         let now = self.core.mirror.revision();
         if self.as_of != now || self.known.len() > MAX_TOPICS {
@@ -30,7 +30,7 @@ impl Topics {
         if let Some(t) = self.known.get(name) {
             return Ok(t.clone());
         }
-        let t = self.core.topic(name)?;
+        let t = self.core.client_topic(name)?;
         self.known.insert(name.to_owned(), t.clone());
         Ok(t)
     }

@@ -23,7 +23,7 @@ pub(super) async fn produce(
     deadline: Deadline,
 ) -> Result<v1::ProduceResponse, Fault> {
     let arrived = Instant::now();
-    let topic = core.topic(&request.topic)?;
+    let topic = core.client_topic(&request.topic)?;
     let index = match request.partition {
         Some(index) => index,
         None => choose(core, &topic, &request)?,

@@ -3,6 +3,7 @@
 mod ends;
 mod format;
 pub(super) mod from;
+mod group;
 mod idle;
 mod json;
 mod source;
@@ -44,10 +45,10 @@ pub(crate) struct ConsumeArgs {
     /// Read this partition only, of one topic.
     #[arg(long)]
     partition: Option<u32>,
-    /// Not in this version: committed offsets come later.
-    #[arg(long)]
+    /// Read as a member of this group: from its committed offsets on, committing what was printed and nothing else.
+    #[arg(long, conflicts_with = "partition")]
     group: Option<String>,
-    /// Where to begin: earliest, latest, an offset, or @TIMESTAMP (ms since 1970 or 2026-01-31T12:00:00Z).
+    /// Where to begin (with --group: in partitions without a committed offset): earliest, latest, an offset, or @TIMESTAMP (ms since 1970 or 2026-01-31T12:00:00Z).
     #[arg(long, default_value = "earliest", value_parser = from::parse, allow_hyphen_values = true)]
     from: From,
     /// End where the partitions ended at the start.
@@ -66,15 +67,6 @@ pub(crate) struct ConsumeArgs {
 
 /// Runs it.
 pub(crate) fn run(global: &Global, args: ConsumeArgs) -> Result<(), CliError> {
-    if let Some(group) = &args.group {
-        return Err(CliError::new(
-            format!("consume as group {group:?}"),
-            "groups with committed offsets come with a later version",
-            ErrorCode::Unsupported,
-        )
-        .exit(Exit::Usage)
-        .help("leave --group out and say where to begin: --from earliest, latest, an offset or @TIMESTAMP"));
-    }
     check(&args)?;
     connect::run_stoppable(global, |client, stop| consume(global, args, client, stop))
 }
@@ -112,9 +104,13 @@ async fn consume(
         out: Vec::new(),
         lost: 0,
     };
-    let result = tokio::select! {
-        result = read(&args, &client, &what, &mut printer, &stop) => result,
-        () = stop.cancelled() => Err(interrupted(&*what, "by a signal")),
+    let result = match &args.group {
+        // It has something to finish: what was printed is committed.
+        Some(group) => group::read(&args, group, &client, &what, &mut printer, &stop).await,
+        None => tokio::select! {
+            result = read(&args, &client, &what, &mut printer, &stop) => result,
+            () = stop.cancelled() => Err(interrupted(&*what, "by a signal")),
+        },
     };
     printer.write()?;
     drop(progress);
@@ -194,6 +190,11 @@ async fn open(args: &ConsumeArgs, client: &Client) -> Result<Source, CliError> {
     } else {
         Source::one(client, topic, one, start)
     }
+}
+
+/// `earliest`, `latest`, an offset or `@TIMESTAMP`, for other commands.
+pub(crate) fn parse_start(text: &str) -> Result<tidemill_client::Start, String> {
+    from::parse(text).map(|f| f.start)
 }
 
 /// Turns events into output.

@@ -17,7 +17,7 @@ impl Coordinator {
         }
         let max = self.settings.max_metadata;
         let name = commit.group;
-        let config = self.config(&name).cloned();
+        let config = self.config_of(&name).cloned();
         let first = !self.groups.contains_key(&name);
         let g = self.groups.entry(name.clone()).or_insert_with(|| Group { config, ..Group::default() });
         let mut records = Vec::with_capacity(commit.offsets.len() + 1);

@@ -46,7 +46,7 @@ impl Coordinator {
                 let max = self.settings.max_groups;
                 return Outcome::refused(GroupError::TooMany { what: "groups", max });
             }
-            let config = self.config(&name).cloned();
+            let config = self.config_of(&name).cloned();
             self.groups.insert(name.clone(), Group { config, ..Group::default() });
         }
         let Some(g) = self.groups.get(&name) else { return Outcome::refused(GroupError::UnknownGroup) };

@@ -42,7 +42,7 @@ impl Coordinator {
         let mut effects = Effects::default();
         let names: Vec<GroupName> = self.groups.keys().cloned().collect();
         for name in names {
-            let configured = self.config(&name).is_some();
+            let configured = self.config_of(&name).is_some();
             let Some(g) = self.groups.get_mut(&name) else { continue };
             let keep = g.config.as_ref().and_then(|c| c.offsets_retention_ms);
             let keep = keep.map_or(self.settings.offsets_retention, Duration::from_millis);
