@@ -113,7 +113,9 @@ fn commands_show_what_is_there_and_refuse_what_is_not() -> Result<()> {
         (vec!["produce", "nothing"], 3, "UNKNOWN_TOPIC"),
         (vec!["produce", "a", "--partition=9"], 1, "UNKNOWN_PARTITION"),
         (vec!["consume", "nothing", "--until-end"], 3, "UNKNOWN_TOPIC"),
-        (vec!["consume", "a", "--group=g"], 2, "UNSUPPORTED"),
+        (vec!["consume", "a", "--group=g h"], 2, "INVALID_GROUP_NAME"),
+        (vec!["consume", "nothing", "--group=g"], 3, "UNKNOWN_TOPIC"),
+        (vec!["group", "describe", "nothing"], 3, "UNKNOWN_GROUP"),
         (vec!["ledger", "inspect", "99999"], 3, "UNKNOWN_LEDGER"),
     ] {
         let done = at(&cluster, &args, b"x\n")?;

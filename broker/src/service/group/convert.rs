@@ -40,7 +40,7 @@ pub(super) fn partition(core: &Core, topic: &str, index: u32, id: u64) -> Result
 }
 
 /// Partitions that a member says it owns. One of a topic that is gone is owned by nobody.
-pub(super) fn owned(core: &Core, o: v1::OwnedPartitions) -> Result<BTreeSet<PartitionId>, Fault> {
+pub(super) fn owned(core: &Core, o: &v1::OwnedPartitions) -> Result<BTreeSet<PartitionId>, Fault> {
     if o.partitions.len() > MAX_PARTITIONS {
         let allowed = format!("at most {MAX_PARTITIONS}");
         return Err(Fault::invalid("owned.partitions", o.partitions.len(), &allowed));

@@ -37,7 +37,7 @@ pub(super) fn heartbeat_of(core: &Core, r: v1::HeartbeatRequest) -> Result<Heart
         member: r.member.into(),
         epoch: r.epoch,
         revision: r.revision,
-        owned: r.owned.map(|o| convert::owned(core, o)).transpose()?,
+        owned: r.owned.as_ref().map(|o| convert::owned(core, o)).transpose()?,
         subscription: r.subscription.map(convert::subscription).transpose()?,
     })
 }
