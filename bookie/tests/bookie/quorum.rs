@@ -214,7 +214,7 @@ impl Meta for Service {
         let bookie = MemberId(Uuid::from_slice(&r.member).unwrap());
         if !self.0.state.lock().is_live(session) {
             let outcome = Some(renew_response::Outcome::Expired(true));
-            return Ok(Response::new(RenewResponse { outcome, quorum_wall_ms: 0 }));
+            return Ok(Response::new(RenewResponse { outcome, ..RenewResponse::default() }));
         }
         if let Some((_, positions)) = r.positions.split_first() {
             let report = BookieReport {
@@ -228,7 +228,7 @@ impl Meta for Service {
             self.0.apply(&request).0.unwrap();
         }
         let outcome = Some(renew_response::Outcome::TtlMs(3_000));
-        Ok(Response::new(RenewResponse { outcome, quorum_wall_ms: 0 }))
+        Ok(Response::new(RenewResponse { outcome, ..RenewResponse::default() }))
     }
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {

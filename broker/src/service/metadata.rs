@@ -27,7 +27,7 @@ impl Metadata for MetadataService {
         let show = |t: &tidemill_types::TopicRecord| convert::topic::to_proto(t, &table, &core.config);
         let (mut topics, mut unknown) = (Vec::new(), Vec::new());
         if names.is_empty() {
-            let listed = |t: &&tidemill_types::TopicRecord| {
+            let listed = |t: &&std::sync::Arc<tidemill_types::TopicRecord>| {
                 !t.deleting && !t.name.is_internal() && !table.is_tombstone(t.id)
             };
             topics.extend(table.topics().filter(listed).map(|t| show(t)));
