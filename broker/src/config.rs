@@ -79,7 +79,7 @@ impl Default for BrokerConfig {
             idle_close_ms: ms(defaults::IDLE_CLOSE),
             retention_ms: ms(defaults::RETENTION),
             time_settle_ms: ms(defaults::TIME_SETTLE),
-            takeover_concurrency: 64,
+            takeover_concurrency: 256,
             internal_partitions: defaults::INTERNAL_PARTITIONS,
             drain_deadline_ms: 20_000,
         }

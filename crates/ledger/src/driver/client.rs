@@ -103,13 +103,21 @@ impl LedgerClient {
     /// # Errors
     /// [`RecoverError`]: nothing was decided, try again.
     pub async fn recover(&self, ledger: LedgerId) -> Result<Recovered, RecoverError> {
-        recover::recover(&self.shared, ledger).await
+        recover::recover(&self.shared, ledger, None).await
+    }
+
+    /// As [`LedgerClient::recover`], for a ledger whose record was just read: one read less in a take-over of many.
+    ///
+    /// # Errors
+    /// As [`LedgerClient::recover`].
+    pub async fn recover_known(&self, record: LedgerRecord) -> Result<Recovered, RecoverError> {
+        recover::recover(&self.shared, record.id, Some(record)).await
     }
 
     /// Recovers many ledgers; fences go to each bookie in few calls. Answers in the order of `ledgers`.
     pub async fn recover_many(&self, ledgers: &[LedgerId]) -> Vec<Result<Recovered, RecoverError>> {
         futures::stream::iter(ledgers.to_vec())
-            .map(|l| recover::recover(&self.shared, l))
+            .map(|l| recover::recover(&self.shared, l, None))
             .buffered(RECOVERIES)
             .collect()
             .await

@@ -70,13 +70,23 @@ struct Gathered {
     writes: BTreeMap<(BookieId, u8, u32), Vec<Entry>>,
 }
 
-pub(crate) async fn recover(shared: &Arc<Shared>, ledger: LedgerId) -> Result<Recovered, RecoverError> {
-    tokio::time::timeout(shared.config.recovery_timeout, run(shared, ledger))
+/// `known`: the record as a linearizable read just gave it. It spares the first read: `StartRecovery` is conditional on its
+/// version, so one that has changed since is read again.
+pub(crate) async fn recover(
+    shared: &Arc<Shared>,
+    ledger: LedgerId,
+    known: Option<LedgerRecord>,
+) -> Result<Recovered, RecoverError> {
+    tokio::time::timeout(shared.config.recovery_timeout, run(shared, ledger, known))
         .await
         .unwrap_or(Err(RecoverError::DeadlineExceeded(ledger)))
 }
 
-async fn run(shared: &Arc<Shared>, ledger: LedgerId) -> Result<Recovered, RecoverError> {
+async fn run(
+    shared: &Arc<Shared>,
+    ledger: LedgerId,
+    mut known: Option<LedgerRecord>,
+) -> Result<Recovered, RecoverError> {
     let mut core = RecoveryCore::new(ledger, WINDOW, Rules::default());
     let mut calls: Calls = FuturesUnordered::new();
     let mut frozen: Option<LedgerRecord> = None;
@@ -95,7 +105,10 @@ async fn run(shared: &Arc<Shared>, ledger: LedgerId) -> Result<Recovered, Recove
                         tokio::time::sleep(PAUSE).await;
                     }
                     restarts += 1;
-                    let record = shared.meta.ledger(ledger).await?;
+                    let record = match known.take() {
+                        Some(record) => Some(record),
+                        None => shared.meta.ledger(ledger).await?,
+                    };
                     frozen.clone_from(&record);
                     core.step(Input::Record(record), &mut out);
                 }

@@ -33,7 +33,8 @@ impl PartitionLog {
         let mut next = None;
         if let Some(last) = ledgers.last_mut().filter(|l| l.state != LedgerState::Closed) {
             let base = view.partition.chain.last().map_or(Offset(0), |e| e.base_offset);
-            let settled = self.settle_end(last.id, base, || !self.core.lock().unjudged.is_empty()).await?;
+            let wanted = || !self.core.lock().unjudged.is_empty();
+            let settled = self.settle_end(last.clone(), base, wanted).await?;
             *last = settled.record;
             next = settled.next;
         }
@@ -66,7 +67,10 @@ impl PartitionLog {
         self.check_owner(&view)?;
         self.adopt_chain(&view);
         let wanted = || self.shared.in_flight() > 0 || !self.core.lock().parked.is_empty();
-        let settled = self.settle_end(ledger, base, wanted).await?;
+        let Some(record) = view.ledgers.into_iter().find(|l| l.id == ledger) else {
+            return Err(Stop::Retry(format!("ledger {ledger} left the chain")));
+        };
+        let settled = self.settle_end(record, base, wanted).await?;
         let end = settled.record.last_entry.unwrap_or(EntryId::NONE);
         let mut core = self.core.lock();
         let Some(open) = core.open.take() else { return Ok(None) };
@@ -114,15 +118,16 @@ impl PartitionLog {
         core.log_start = core.log_start.max(view.partition.log_start);
     }
 
-    /// Recovers `ledger`, stores its end, and links L' in the same command when `wanted`.
+    /// Recovers the ledger of `record`, stores its end, and links L' in the same command when `wanted`.
     async fn settle_end(
         &self,
-        ledger: LedgerId,
+        record: LedgerRecord,
         base: Offset,
         wanted: impl Fn() -> bool + Send,
     ) -> Result<Settled, Stop> {
-        let found =
-            self.ctx.ledgers.recover(ledger).await.map_err(|e| Stop::Retry(format!("recovery: {e}")))?;
+        let ledger = record.id;
+        let found = self.ctx.ledgers.recover_known(record).await;
+        let found = found.map_err(|e| Stop::Retry(format!("recovery: {e}")))?;
         let end = match found {
             Recovered::Closed(record) => return Ok(Settled { record, next: None }),
             Recovered::Decided(end) => end,
