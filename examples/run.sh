@@ -65,6 +65,8 @@ done
 server=127.0.0.1:$grpc
 if [[ $language == python ]]; then
     "$python" examples/python/roundtrip.py --server "$server"
+    "$python" examples/python/group.py --server "$server" --expect 1000
+    "$python" examples/python/group.py --server "$server" --expect 0
     "$python" examples/python/reflect.py --server "$server"
 else
     PYTHON=$python examples/go/generate.sh

@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 python=${PYTHON:-python3}
 proto=../../proto
 module=tidemill.dev/examples/go
-files=(common producer consumer metadata admin)
+files=(common producer consumer metadata admin group)
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 go build -o "$bin/" google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc

@@ -62,11 +62,16 @@ func produce(ctx context.Context, p *pb.Partition, topic string, values [][]byte
 
 // consume reads the partition from its start to its end.
 func consume(ctx context.Context, p *pb.Partition, topic string) [][]byte {
+	values, _ := consumeFrom(ctx, p, topic, 0)
+	return values
+}
+
+// consumeFrom reads the partition from an offset to its end, and answers the offset behind it.
+func consumeFrom(ctx context.Context, p *pb.Partition, topic string, offset int64) ([][]byte, int64) {
 	conn := dial(p.Owner)
 	defer conn.Close()
 	client := pb.NewConsumerClient(conn)
 	var values [][]byte
-	var offset int64
 	for {
 		want := &pb.FetchPartition{Topic: topic, Partition: p.Index, Epoch: p.Epoch, Offset: offset}
 		answer, err := client.Fetch(ctx, &pb.FetchRequest{
@@ -84,7 +89,7 @@ func consume(ctx context.Context, p *pb.Partition, topic string) [][]byte {
 		}
 		offset = got.NextOffset
 		if offset >= got.HighWatermark {
-			return values
+			return values, offset
 		}
 	}
 }
@@ -126,4 +131,11 @@ func main() {
 		total += len(sent)
 	}
 	fmt.Printf("%d records written and read back, in order\n", total)
+
+	// As a group: everything once, then what came since.
+	first := readGroup(ctx, *server, *topic, "example-go")
+	if again := readGroup(ctx, *server, *topic, "example-go"); again != 0 {
+		log.Fatalf("the group read %d records twice", again)
+	}
+	fmt.Printf("%d records read by a group, none twice\n", first)
 }

@@ -5,6 +5,7 @@
 
 pub mod explore;
 pub mod gc;
+pub mod group;
 pub mod hash;
 pub mod model;
 pub mod repair;

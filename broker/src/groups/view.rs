@@ -17,10 +17,11 @@ impl View {
     pub(super) fn of(table: &MetaTable) -> Self {
         let live = table
             .topics()
-            .filter(|t| !t.deleting)
+            .filter(|t| !t.deleting && !table.is_tombstone(t.id))
             .map(|t| (t.name.clone(), TopicEntry { id: t.id, partitions: t.partitions }));
-        let deleting = table.topics().filter(|t| t.deleting).map(|t| t.id);
-        Self { topics: Arc::new(Topics::new(live, deleting)), configs: Self::configs(table) }
+        // Either can come back.
+        let kept = table.topics().filter(|t| t.deleting || table.is_tombstone(t.id)).map(|t| t.id);
+        Self { topics: Arc::new(Topics::new(live, kept)), configs: Self::configs(table) }
     }
 
     fn configs(table: &MetaTable) -> Arc<BTreeMap<GroupName, Arc<GroupConfig>>> {
@@ -35,7 +36,11 @@ pub(super) fn matters(event: &ViewEvent) -> bool {
         ViewEvent::Changes(w) => w.changes.iter().any(|c| {
             matches!(
                 c,
-                Change::Topic(_) | Change::TopicRemoved(_) | Change::Group(_) | Change::GroupRemoved(_)
+                Change::Topic(_)
+                    | Change::TopicRemoved(_)
+                    | Change::TopicControl(_)
+                    | Change::Group(_)
+                    | Change::GroupRemoved(_)
             )
         }),
     }

@@ -209,7 +209,7 @@ impl Coordinator {
         let Some(group) = self.groups.get_mut(name) else { return Effects::default() };
         let mut dirty = Dirty::default();
         with(group, &mut dirty);
-        crate::settle::settle(group, &self.topics, now, &mut dirty);
+        crate::settle::settle(group, &self.topics, self.settings.rules, now, &mut dirty);
         dirty.effects(name, group)
     }
 

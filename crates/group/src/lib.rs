@@ -29,7 +29,7 @@ mod topics;
 pub use coordinator::{Coordinator, Effects, Outcome};
 pub use error::GroupError;
 pub use model::{
-    Assignment, Commit, Committed, Group, GroupState, Heartbeat, Join, Leave, Member, MemberId, Now,
+    Assignment, Commit, Committed, Group, GroupState, Heartbeat, Join, Leave, Member, MemberId, Now, Rules,
     Settings, Subscription, Summary,
 };
 pub use topics::{TopicEntry, Topics};

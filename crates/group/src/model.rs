@@ -21,6 +21,34 @@ pub struct Now {
     pub wall_ms: i64,
 }
 
+/// Rules that the model in `sim/` switches off one by one, to see that it finds what each protects from. Everything else has
+/// all of them on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// A partition is granted only while nobody has it assigned or is revoking it.
+    pub grants_wait: bool,
+    /// A heartbeat confirms revocations only of the newest revision.
+    pub confirmations_name_their_revision: bool,
+    /// A join that is repeated is the same join.
+    pub repeated_joins_are_known: bool,
+    /// Nothing of an epoch before the member's join counts.
+    pub earlier_lives_are_void: bool,
+    /// A commit counts only for the grant under which it was made (KIP-1251).
+    pub commits_belong_to_a_grant: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            grants_wait: true,
+            confirmations_name_their_revision: true,
+            repeated_joins_are_known: true,
+            earlier_lives_are_void: true,
+            commits_belong_to_a_grant: true,
+        }
+    }
+}
+
 /// Numbers of a coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -38,6 +66,8 @@ pub struct Settings {
     pub max_topics: usize,
     /// Bytes of the metadata of a committed offset.
     pub max_metadata: usize,
+    /// All on, outside of the model.
+    pub rules: Rules,
 }
 
 impl Default for Settings {
@@ -50,6 +80,7 @@ impl Default for Settings {
             max_groups: 1_000_000,
             max_topics: 1_000,
             max_metadata: 4_096,
+            rules: Rules::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_types::TopicId;
 
 use crate::{
-    Group, MemberId, Now, Topics,
+    Group, MemberId, Now, Rules, Topics,
     assignor::{self, Candidate},
     coordinator::Dirty,
     model::{Alive, Member},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// After any change of a group. `dirty.group` says that members or subscriptions changed: that is a new epoch in any case.
-pub(crate) fn settle(g: &mut Group, topics: &Topics, now: Now, dirty: &mut Dirty) {
+pub(crate) fn settle(g: &mut Group, topics: &Topics, rules: Rules, now: Now, dirty: &mut Dirty) {
     retarget(g, topics, now, dirty);
     let ids: Vec<MemberId> = g.state.members.keys().cloned().collect();
     // Revocations of all first: then it does not matter in which order members come.
@@ -21,7 +21,7 @@ pub(crate) fn settle(g: &mut Group, topics: &Topics, now: Now, dirty: &mut Dirty
         revoke(g, id, dirty);
     }
     for id in &ids {
-        advance(g, id, dirty);
+        advance(g, id, rules, dirty);
     }
     for id in &ids {
         let Some(m) = g.state.members.get(id) else { continue };
@@ -100,7 +100,7 @@ fn revoke(g: &mut Group, id: &MemberId, dirty: &mut Dirty) {
 }
 
 /// A member that owes nothing takes part in the group's epoch, and gets what nobody has.
-fn advance(g: &mut Group, id: &MemberId, dirty: &mut Dirty) {
+fn advance(g: &mut Group, id: &MemberId, rules: Rules, dirty: &mut Dirty) {
     let Some(m) = g.state.members.get_mut(id) else { return };
     if !m.revoking.is_empty() {
         return;
@@ -116,7 +116,7 @@ fn advance(g: &mut Group, id: &MemberId, dirty: &mut Dirty) {
     let free: Vec<_> = m
         .target
         .iter()
-        .filter(|p| !m.assigned.contains_key(p) && !g.owners.contains_key(p))
+        .filter(|p| !m.assigned.contains_key(p) && !(rules.grants_wait && g.owners.contains_key(p)))
         .copied()
         .collect();
     if free.is_empty() {

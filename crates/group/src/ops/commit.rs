@@ -15,7 +15,7 @@ impl Coordinator {
         if let Err(e) = self.check_commit(&commit) {
             return Outcome::refused(e);
         }
-        let max = self.settings.max_metadata;
+        let (max, rules) = (self.settings.max_metadata, self.settings.rules);
         let name = commit.group;
         let config = self.config_of(&name).cloned();
         let first = !self.groups.contains_key(&name);
@@ -38,7 +38,7 @@ impl Coordinator {
                     // By the epoch at which this partition was assigned, not by the newest one: a commit while a
                     // rebalance is under way is good (KIP-1251). What is being revoked may still be committed.
                     match m.assigned.get(&p).or_else(|| m.revoking.get(&p)) {
-                        Some(since) if since <= epoch => Ok(()),
+                        Some(since) if since <= epoch || !rules.commits_belong_to_a_grant => Ok(()),
                         Some(_) => Err(GroupError::Fenced {
                             epoch: m.epoch,
                             why: "the partition was assigned later",
@@ -72,9 +72,11 @@ impl Coordinator {
             }
             (None, None) => Ok(()),
             (Some(_), None) => Err(GroupError::UnknownGroup),
-            (Some((id, epoch)), Some(g)) => {
-                check_epoch(g.state.members.get(id).ok_or(GroupError::UnknownMember)?, *epoch)
-            }
+            (Some((id, epoch)), Some(g)) => check_epoch(
+                g.state.members.get(id).ok_or(GroupError::UnknownMember)?,
+                *epoch,
+                self.settings.rules,
+            ),
         }
     }
 }

@@ -20,7 +20,7 @@ impl Coordinator {
         let state = self.groups.get(group).map(|g| &g.state);
         if let Some((id, epoch)) = member {
             let m = state.and_then(|s| s.members.get(id)).ok_or(GroupError::UnknownMember)?;
-            check_epoch(m, *epoch)?;
+            check_epoch(m, *epoch, self.settings.rules)?;
         }
         let of = |p: &PartitionId| state.and_then(|s| s.offsets.get(p)).cloned();
         Ok(match (partitions, state) {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    Assignment, Coordinator, Effects, Group, GroupError, Heartbeat, Member, MemberId, Now, Outcome, settle,
+    Assignment, Coordinator, Effects, Group, GroupError, Heartbeat, Member, MemberId, Now, Outcome, Rules,
+    settle,
 };
 
 impl Coordinator {
@@ -18,6 +19,7 @@ impl Coordinator {
             return Outcome::refused(e);
         }
         let (name, id) = (beat.group.clone(), beat.member.clone());
+        let rules = self.settings.rules;
         let g = match self.known_mut(&name, &id, beat.epoch) {
             Ok(g) => g,
             Err(e) => return Outcome::refused(e),
@@ -31,7 +33,8 @@ impl Coordinator {
         }
         let session = Duration::from_millis(m.session_ms.into());
         // A confirmation is about the assignment that it names, or it is about an older one and confirms nothing.
-        let confirms = beat.revision == m.revision && !m.revoking.is_empty();
+        let newest = beat.revision == m.revision || !rules.confirmations_name_their_revision;
+        let confirms = newest && !m.revoking.is_empty();
         let owned = beat.owned.filter(|_| confirms);
         let subscription = beat.subscription.filter(|s| *s != m.subscription);
         if let Some(a) = g.alive.get_mut(&id) {
@@ -64,16 +67,17 @@ impl Coordinator {
         id: &MemberId,
         epoch: u64,
     ) -> Result<&mut Group, GroupError> {
+        let rules = self.settings.rules;
         let g = self.groups.get_mut(name).ok_or(GroupError::UnknownGroup)?;
         let m = g.state.members.get(id).ok_or(GroupError::UnknownMember)?;
-        check_epoch(m, epoch)?;
+        check_epoch(m, epoch, rules)?;
         Ok(g)
     }
 }
 
 /// A member may be behind by any number of answers that were lost (2.2), never by a life.
-pub(super) fn check_epoch(m: &Member, epoch: u64) -> Result<(), GroupError> {
-    if epoch < m.joined_epoch {
+pub(super) fn check_epoch(m: &Member, epoch: u64, rules: Rules) -> Result<(), GroupError> {
+    if epoch < m.joined_epoch && rules.earlier_lives_are_void {
         return Err(GroupError::Fenced { epoch: m.epoch, why: "a later join made this epoch void" });
     }
     if epoch > m.epoch {

@@ -24,12 +24,13 @@ impl Coordinator {
             return Outcome::refused(e);
         }
         let (name, id) = (join.group.clone(), join.member.clone());
+        let rules = self.settings.rules;
         if let Some(g) = self.groups.get_mut(&name)
             && let Some(m) = g.state.members.get(&id)
         {
             let same = m.incarnation == join.incarnation;
             // The very same join again: its answer was lost.
-            if same && join.incarnation != 0 && join.attempt <= m.attempt {
+            if same && join.incarnation != 0 && join.attempt <= m.attempt && rules.repeated_joins_are_known {
                 let alive = Alive {
                     confirm_until: g.alive.get(&id).and_then(|a| a.confirm_until),
                     ..Alive::new(m, now)
