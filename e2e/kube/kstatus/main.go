@@ -3,8 +3,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,8 +12,12 @@ import (
 )
 
 func main() {
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		fail(err)
+	}
 	object := &unstructured.Unstructured{}
-	if err := json.NewDecoder(os.Stdin).Decode(&object.Object); err != nil {
+	if err := object.UnmarshalJSON(text); err != nil {
 		fail(err)
 	}
 	result, err := status.Compute(object)

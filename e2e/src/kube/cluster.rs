@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::client::Job;
 use super::kubectl::{apply, list};
 use super::namespace::Namespace;
 
@@ -77,6 +78,18 @@ impl Namespace {
     pub fn add_topic(&self, name: &str, partitions: u32) -> Result<()> {
         apply(self.name(), &topic(name, partitions).to_string())?;
         self.wait_ready("topic", name, Duration::from_secs(60)).map(drop)
+    }
+
+    /// Makes a topic by the command line, from a pod.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create_topic(&self, cluster: &str, name: &str, partitions: u32) -> Result<()> {
+        let partitions = format!("--partitions={partitions}");
+        let args = ["topic", "create", name, &partitions];
+        Job::start(self.name(), &format!("create-{name}"), cluster, &args, "")?
+            .finish(Duration::from_secs(120))
+            .map(drop)
     }
 
     /// The names of the Cluster's pods of a role, sorted.

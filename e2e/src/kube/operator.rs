@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 
-use super::kubectl::image;
+use super::kubectl::{image, kubectl, list};
 use super::report::seen;
 use crate::command::{Finished, run};
 
@@ -41,6 +41,24 @@ impl Operator {
     #[must_use]
     pub fn namespace() -> &'static str {
         NAMESPACE
+    }
+
+    /// How many passes over objects the running operators have ended since they started.
+    ///
+    /// # Errors
+    /// None of them answers.
+    pub fn passes() -> Result<u64> {
+        let mut sum = 0;
+        for pod in list(NAMESPACE, "pods", "")? {
+            let name = pod["metadata"]["name"].as_str().context("a pod without a name")?;
+            let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:7451/proxy/metrics");
+            let metrics = kubectl(&["get", "--raw", &path])?.ok()?.stdout;
+            for line in metrics.lines().filter(|line| line.contains("operator_reconciles_total{")) {
+                let value = line.rsplit_once(' ').context("a metric without a value")?.1;
+                sum += value.parse::<u64>().with_context(|| line.to_owned())?;
+            }
+        }
+        Ok(sum)
     }
 
     /// Runs `helm` to its end, whatever that is.

@@ -3,5 +3,15 @@
 //! `cargo xtask e2e` runs these; see `e2e/README.md`. They share one cluster and one operator, each in a namespace of its
 //! own. Those that take long are ignored unless the full run is asked for.
 
+mod deletion;
 mod image;
+mod kills;
+mod manifests;
+mod merge;
+mod nodes;
+mod operators;
+mod quickstart;
 mod roles;
+mod scale;
+mod steady;
+mod verdict;

@@ -1,0 +1,88 @@
+//! Nodes are drained, and break for ever.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use tidemill_e2e::kube::{
+    CLUSTER, Job, Namespace, Size, consume_numbers, drain, kill_node, kubectl, list, produce_numbers, seen,
+    start_node, uncordon, until,
+};
+
+use crate::kills::summary;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+#[test]
+#[ignore = "minutes: cargo xtask e2e --full"]
+fn nodes_are_drained_one_by_one_under_load_and_budgets_hold() -> Result<()> {
+    let namespace = Namespace::with_cluster("drain", Size::SAFE)?;
+    let ns = namespace.name();
+    let verify = Job::start(ns, "verify", CLUSTER, &["verify", "--duration=240s", "--rate=300"], "")?;
+    until("the load", LIMIT, || Ok((verify.phase()? == "Running").then_some(())))?;
+    let busy = node_of(ns, "verify")?;
+    let nodes: Vec<String> = list(ns, "nodes", "")?
+        .iter()
+        .filter_map(|node| node["metadata"]["name"].as_str().map(str::to_owned))
+        .filter(|node| *node != busy)
+        .collect();
+    ensure!(!nodes.is_empty(), "a cluster of one node has nowhere to drain to");
+    for node in &nodes {
+        let drained = drain(node, LIMIT);
+        uncordon(node)?;
+        drained?;
+        namespace.wait_ready("cluster", CLUSTER, LIMIT)?;
+    }
+    let report = verify.finish(LIMIT)?;
+    seen(format!("{} nodes drained one after the other under verify: {}", nodes.len(), summary(&report)))
+}
+
+#[test]
+#[ignore = "breaks a node: cargo xtask e2e --full"]
+fn a_node_that_breaks_for_ever_costs_no_record() -> Result<()> {
+    let namespace = Namespace::with_cluster("broken", Size::SAFE)?;
+    let ns = namespace.name();
+    namespace.create_topic(CLUSTER, "orders", 4)?;
+    produce_numbers(ns, CLUSTER, "orders", 1..=2000, LIMIT)?;
+    let last = list(ns, "nodes", "")?.len() - 1;
+    ensure!(last > 0, "a cluster of one node has nothing left");
+    let node = format!("node-{last}");
+    kill_node(u8::try_from(last)?)?;
+    until("the node to be missed", LIMIT, || {
+        let nodes = kubectl(&["get", "node", &node, "--no-headers"])?.ok()?.stdout;
+        Ok(nodes.contains("NotReady").then_some(()))
+    })?;
+    // What a person does whose machine will not come back.
+    kubectl(&[
+        "taint",
+        "node",
+        &node,
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        "--overwrite",
+    ])?
+    .ok()?;
+    let result = after_the_loss(&namespace, &node);
+    kubectl(&["taint", "node", &node, "node.kubernetes.io/out-of-service-"])?.ok()?;
+    start_node(u8::try_from(last)?)?;
+    until("the node to come back", LIMIT, || {
+        let nodes = kubectl(&["get", "node", &node, "--no-headers"])?.ok()?.stdout;
+        Ok((!nodes.contains("NotReady")).then_some(()))
+    })?;
+    result
+}
+
+fn after_the_loss(namespace: &Namespace, node: &str) -> Result<()> {
+    let ns = namespace.name();
+    produce_numbers(ns, CLUSTER, "orders", 2001..=4000, LIMIT)?;
+    let found = consume_numbers(ns, CLUSTER, "orders", LIMIT)?;
+    ensure!(found == (1..=4000).collect(), "{} of 4000 records", found.len());
+    namespace.wait_ready("cluster", CLUSTER, LIMIT)?;
+    seen(format!(
+        "{node} killed with its kubelet and pods: 2 000 records from before and 2 000 from after are there"
+    ))
+}
+
+fn node_of(ns: &str, pod: &str) -> Result<String> {
+    let object: Value = tidemill_e2e::kube::get(ns, "pod", pod)?.unwrap_or_default();
+    Ok(object["spec"]["nodeName"].as_str().unwrap_or_default().to_owned())
+}
