@@ -97,7 +97,16 @@ impl Default for BookieConfig {
     }
 }
 
+/// Room for what stands beside the largest entry in a message: others up to the length at which a message is closed, and
+/// the fields around them.
+const MESSAGE_EXTRA: usize = 2 << 20;
+
 impl BookieConfig {
+    /// Largest gRPC message, bytes.
+    pub(crate) fn max_message_bytes(&self) -> usize {
+        self.max_entry_bytes + MESSAGE_EXTRA
+    }
+
     /// Checks ranges and how the values fit together.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use futures::StreamExt;
 use tidemill_proto::{
     DESCRIPTORS,
     bookie::{bookie_control_server::BookieControlServer, bookie_data_server::BookieDataServer},
+    direct::Receiving,
 };
 use tidemill_runtime::defaults;
 use tokio::net::TcpListener;
@@ -21,9 +22,8 @@ use crate::{
     shared::Core,
 };
 
-/// Room for what stands beside the largest entry in a message: others up to the length at which a message is closed, and
-/// the fields around them.
-const MESSAGE_EXTRA: usize = 2 << 20;
+/// The call whose messages are taken without a copy.
+const ADD: &str = "/tidemill.bookie.v1.BookieData/Add";
 /// Concurrent streams of one connection.
 const MAX_STREAMS: u32 = 10_000;
 /// A connection that does not end by itself when the bookie stops is cut after this time.
@@ -53,10 +53,11 @@ pub(crate) async fn build(core: &Arc<Core>) -> Result<(Router, ServingSwitch), B
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .map_err(|e| BookieError::Reflection(e.to_string()))?;
-    let message = core.config.max_entry_bytes + MESSAGE_EXTRA;
+    let message = core.config.max_message_bytes();
     let data = BookieDataServer::new(DataService::new(core.clone()))
         .max_decoding_message_size(message)
         .max_encoding_message_size(message);
+    let data = Receiving::new(data, ADD);
     let control = BookieControlServer::new(ControlService::new(core.clone()))
         .max_decoding_message_size(message)
         .max_encoding_message_size(message);

@@ -4,6 +4,7 @@ use std::{future::Future, net::SocketAddr};
 
 use tidemill_proto::{
     DESCRIPTORS,
+    direct::Receiving,
     v1::{
         admin_server::AdminServer, consumer_server::ConsumerServer, control_server::ControlServer,
         groups_server::GroupsServer, metadata_server::MetadataServer, producer_server::ProducerServer,
@@ -31,6 +32,9 @@ use crate::{
     },
     typed::TypedErrors,
 };
+
+/// The call whose messages are taken without a copy.
+const PRODUCE_STREAM: &str = "/tidemill.v1.Producer/ProduceStream";
 
 type Producer = ProducerServer<ProducerService>;
 type Consumer = ConsumerServer<ConsumerService>;
@@ -77,10 +81,11 @@ pub(crate) async fn build(
         .http2_keepalive_interval(Some(defaults::KEEP_ALIVE))
         .http2_keepalive_timeout(Some(defaults::KEEP_ALIVE))
         .layer(TypedErrors)
-        .add_service(
+        .add_service(Receiving::new(
             ProducerServer::new(ProducerService(slot.clone()))
                 .max_decoding_message_size(limits::MAX_PRODUCE_MESSAGE),
-        )
+            PRODUCE_STREAM,
+        ))
         .add_service(
             ConsumerServer::new(ConsumerService(slot.clone())).max_decoding_message_size(limits::MAX_MESSAGE),
         )

@@ -2,9 +2,12 @@
 
 use std::{future::Future, time::Duration};
 
-use tidemill_proto::v1::{
-    admin_client::AdminClient, consumer_client::ConsumerClient, control_client::ControlClient,
-    groups_client::GroupsClient, metadata_client::MetadataClient, producer_client::ProducerClient,
+use tidemill_proto::{
+    direct::Sending,
+    v1::{
+        admin_client::AdminClient, consumer_client::ConsumerClient, control_client::ControlClient,
+        groups_client::GroupsClient, metadata_client::MetadataClient, producer_client::ProducerClient,
+    },
 };
 use tokio::time::{Instant, timeout_at};
 use tonic::{Request, Response, Status, transport::Channel};
@@ -49,8 +52,9 @@ impl Call {
         GroupsClient::new(self.channel.clone()).max_decoding_message_size(self.max_answer)
     }
 
-    pub(crate) fn producer(&self) -> ProducerClient<Channel> {
-        ProducerClient::new(self.channel.clone()).max_decoding_message_size(self.max_answer)
+    /// What is made by [`tidemill_proto::direct::outbound`] goes over it without a copy.
+    pub(crate) fn producer(&self) -> ProducerClient<Sending<Channel>> {
+        ProducerClient::new(Sending(self.channel.clone())).max_decoding_message_size(self.max_answer)
     }
 }
 

@@ -59,6 +59,7 @@ fn endpoint(address: &str, config: &ClientConfig) -> Result<Endpoint, ClientErro
         .tcp_nodelay(true)
         .initial_stream_window_size(defaults::STREAM_WINDOW)
         .initial_connection_window_size(defaults::CONNECTION_WINDOW)
+        .max_frame_size(defaults::FRAME_BYTES)
         .http2_keep_alive_interval(defaults::KEEP_ALIVE)
         .keep_alive_timeout(defaults::KEEP_ALIVE)
         .keep_alive_while_idle(true))

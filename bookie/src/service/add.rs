@@ -9,6 +9,7 @@ use tidemill_proto::{
         bookie_data_server::BookieData,
     },
     convert,
+    direct::Inbound,
 };
 use tidemill_storage::AddKind;
 use tidemill_types::{EntryHeader, ErrorCode, LedgerId};
@@ -52,7 +53,8 @@ impl BookieData for AddService {
         let (acks, answers) = acks();
         let reader = Reader { core: self.core.clone(), acks, budgets };
         // Not spawned until stop: what was accepted is still answered (see `Reader::run`).
-        self.core.sup.spawn("add stream", reader.run(request.into_inner()));
+        let inbound = Inbound::of(request, self.core.config.max_message_bytes());
+        self.core.sup.spawn("add stream", reader.run(inbound));
         Ok(Response::new(Box::pin(answers)))
     }
 
@@ -77,7 +79,7 @@ struct Reader {
 }
 
 impl Reader {
-    async fn run(self, mut inbound: Streaming<AddRequest>) {
+    async fn run(self, mut inbound: Inbound<AddRequest>) {
         let stop = self.core.sup.token().clone();
         let mut hello = None;
         while self.acks.room().await {

@@ -2,6 +2,7 @@
 //! `tidemill-types`.
 
 pub mod convert;
+pub mod direct;
 
 /// Encoded `FileDescriptorSet` of all services, for reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));

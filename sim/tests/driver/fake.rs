@@ -254,6 +254,7 @@ impl Transport for FakeTransport {
                     }
                 }
             });
+            let acks = Box::pin(tokio_stream::wrappers::ReceiverStream::new(acks));
             Ok(AddStream { incarnation: target.incarnation, adds, acks })
         }
         .boxed()

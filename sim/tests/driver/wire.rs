@@ -86,7 +86,7 @@ impl BookieData for Front {
             hello: Some(convert::identity(CLUSTER, self.bookie, Incarnation(1))),
             results: vec![],
         };
-        let acks = tokio_stream::wrappers::ReceiverStream::new(stream.acks).map(|batch| {
+        let acks = stream.acks.map(|batch| {
             let results = batch
                 .into_iter()
                 .map(|a| {

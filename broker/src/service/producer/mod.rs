@@ -10,7 +10,10 @@ mod unary;
 
 use futures::stream::BoxStream;
 use tidemill_partition_log::ProduceError;
-use tidemill_proto::v1::{self, producer_server::Producer};
+use tidemill_proto::{
+    direct::Inbound,
+    v1::{self, producer_server::Producer},
+};
 use tidemill_types::PartitionId;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -20,6 +23,7 @@ use crate::{
     core::{Core, CoreSlot},
     deadline::Deadline,
     fault::Fault,
+    limits,
     route::{Topic, name_of},
 };
 
@@ -53,7 +57,8 @@ impl Producer for ProducerService {
     ) -> Result<Response<Self::ProduceStreamStream>, Status> {
         let deadline = Deadline::of(&request);
         let core = self.0.get()?;
-        Ok(Response::new(stream::run(core.clone(), request.into_inner(), deadline)))
+        let inbound = Inbound::of(request, limits::MAX_PRODUCE_MESSAGE);
+        Ok(Response::new(stream::run(core.clone(), inbound, deadline)))
     }
 
     async fn init_producer(

@@ -17,12 +17,12 @@ use futures::{
 use tidemill_partition_log::{
     LogState, PartitionLog, ProduceError, ProduceHandle, ProduceOutcome, Reservation,
 };
-use tidemill_proto::v1;
+use tidemill_proto::{direct::Inbound, v1};
 use tidemill_record::Batch;
 use tidemill_types::PartitionId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 use super::{
     batches,
@@ -48,7 +48,7 @@ const ANSWERS: usize = 16;
 /// Serves one stream until the client ends it, its deadline passes, or the broker stops.
 pub(super) fn run(
     core: Arc<Core>,
-    inbound: Streaming<v1::ProduceFrame>,
+    inbound: Inbound<v1::ProduceFrame>,
     deadline: Deadline,
 ) -> BoxStream<'static, Result<v1::ProduceAck, Status>> {
     let (tx, rx) = mpsc::channel(ANSWERS);
@@ -131,7 +131,7 @@ impl Session {
         }
     }
 
-    async fn serve(mut self, mut inbound: Streaming<v1::ProduceFrame>, deadline: Deadline) {
+    async fn serve(mut self, mut inbound: Inbound<v1::ProduceFrame>, deadline: Deadline) {
         let credit = v1::ProduceAck {
             stream_credit: self.core.config.stream_credit_bytes,
             partition_credit: self.core.config.partition_credit_bytes,

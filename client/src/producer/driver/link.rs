@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use tidemill_proto::v1;
+use tidemill_proto::{direct::outbound, v1};
 use tidemill_runtime::defaults;
 use tokio::{
     sync::mpsc,
@@ -135,10 +135,9 @@ async fn pump(
     let call = client.call_to(address, config.attempt_timeout)?;
     let fail = |s: &tonic::Status| ClientError::from_status(&what, s);
     let late = || ClientError::deadline(&what, None);
-    let opening = call.producer();
-    let mut stub = opening;
+    let mut stub = call.producer();
     // No deadline on the request itself: the stream lives as long as the producer.
-    let opened = timeout_at(opened_by, stub.produce_stream(ReceiverStream::new(frames))).await;
+    let opened = timeout_at(opened_by, stub.produce_stream(outbound(ReceiverStream::new(frames)))).await;
     let mut answers = opened.map_err(|_| late())?.map_err(|s| fail(&s))?.into_inner();
     let first = timeout_at(opened_by, answers.message()).await;
     let Some(first) = first.map_err(|_| late())?.map_err(|s| fail(&s))? else { return Ok(()) };

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{StreamExt, stream::BoxStream};
 use parking_lot::Mutex;
 use tidemill_types::{BookieId, Entry, EntryId, Incarnation, LedgerId};
 use tokio::sync::{Notify, mpsc, watch};
@@ -259,9 +260,9 @@ async fn send(link: &Link, adds: mpsc::Sender<Vec<WireAdd>>) {
     }
 }
 
-async fn receive(shared: &Weak<Shared>, link: &Link, mut acks: mpsc::Receiver<Vec<WireAck>>) {
+async fn receive(shared: &Weak<Shared>, link: &Link, mut acks: BoxStream<'static, Vec<WireAck>>) {
     let mut batch: Vec<(Sent, AddAnswer)> = Vec::new();
-    while let Some(mut message) = acks.recv().await {
+    while let Some(mut message) = acks.next().await {
         let Some(s) = shared.upgrade() else { return };
         let now = s.now();
         batch.clear();

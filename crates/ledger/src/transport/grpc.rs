@@ -10,8 +10,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
-use tidemill_proto::bookie::{
-    Identity, bookie_control_client::BookieControlClient, bookie_data_client::BookieDataClient,
+use tidemill_proto::{
+    bookie::{Identity, bookie_control_client::BookieControlClient, bookie_data_client::BookieDataClient},
+    direct::Sending,
 };
 use tidemill_types::{BookieId, EntryId, LedgerId};
 use tonic::transport::{Channel, Endpoint};
@@ -29,6 +30,9 @@ const FRAME: u32 = 1 << 20;
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Largest message taken: a batch of reads with one largest entry on top.
 const MAX_MESSAGE: usize = 80 << 20;
+
+/// The data connection; adds go over it without a copy.
+type DataClient = BookieDataClient<Sending<Channel>>;
 
 #[derive(Clone)]
 struct Pair {
@@ -75,8 +79,8 @@ impl GrpcTransport {
         Ok(pair)
     }
 
-    fn data(&self, t: &Target) -> Result<BookieDataClient<Channel>, Unknown> {
-        Ok(BookieDataClient::new(self.pair(t)?.data)
+    fn data(&self, t: &Target) -> Result<DataClient, Unknown> {
+        Ok(BookieDataClient::new(Sending(self.pair(t)?.data))
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE))
     }

@@ -5,7 +5,7 @@ mod grpc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{future::BoxFuture, stream::BoxStream};
 use tidemill_types::{BookieId, ClusterId, Endpoint, EntryId, Incarnation, LedgerId};
 use tokio::sync::mpsc;
 
@@ -44,14 +44,13 @@ pub struct WireAck {
 }
 
 /// An open stream of adds. The end of `acks` is the end of the stream.
-#[derive(Debug)]
 pub struct AddStream {
     /// The process that answered the opening.
     pub incarnation: Incarnation,
     /// Batches of adds of any ledgers; waits when the connection is full.
     pub adds: mpsc::Sender<Vec<WireAdd>>,
     /// Batches of answers, in any order.
-    pub acks: mpsc::Receiver<Vec<WireAck>>,
+    pub acks: BoxStream<'static, Vec<WireAck>>,
 }
 
 /// Entries to read.

@@ -114,7 +114,7 @@ impl Transport for Network {
         let b = self.bookie(&target);
         async move {
             let (adds, mut queue) = mpsc::channel::<Vec<WireAdd>>(64);
-            let (tx, acks) = mpsc::channel(64);
+            let (tx, mut acks) = mpsc::channel(64);
             tokio::spawn(async move {
                 let mut held = b.held.subscribe();
                 while let Some(batch) = queue.recv().await {
@@ -127,6 +127,7 @@ impl Transport for Network {
                     }
                 }
             });
+            let acks = Box::pin(futures::stream::poll_fn(move |cx| acks.poll_recv(cx)));
             Ok(AddStream { incarnation: target.incarnation, adds, acks })
         }
         .boxed()

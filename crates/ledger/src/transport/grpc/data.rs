@@ -1,20 +1,15 @@
 //! Reads on the data connection.
 
-use tidemill_proto::bookie::{ReadRequest, bookie_data_client::BookieDataClient};
+use tidemill_proto::bookie::ReadRequest;
 use tidemill_types::EntryId;
-use tonic::transport::Channel;
 
-use super::{Target, codes, identity};
+use super::{DataClient, Target, codes, identity};
 use crate::{
     core::ReadAnswer,
     transport::{ReadItem, ReadSpec},
 };
 
-pub(super) async fn read(
-    mut client: BookieDataClient<Channel>,
-    target: Target,
-    spec: ReadSpec,
-) -> Vec<ReadItem> {
+pub(super) async fn read(mut client: DataClient, target: Target, spec: ReadSpec) -> Vec<ReadItem> {
     let request = ReadRequest {
         identity: Some(identity(&target)),
         ledger: spec.ledger.0,
