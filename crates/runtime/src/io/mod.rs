@@ -85,6 +85,14 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Any I/O error, `StorageFull` when the disk is full.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
+    /// Writes all of `parts`, one behind the other, from `offset` on. As [`Self::write_at`] with all bytes in one piece.
+    ///
+    /// # Errors
+    /// As [`Self::write_at`].
+    fn write_parts_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        self.write_at(&parts.concat(), offset)
+    }
+
     /// Makes everything written before durable, the file's length included.
     ///
     /// # Errors

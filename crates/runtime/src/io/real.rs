@@ -1,10 +1,19 @@
 //! The operating system's file system: pwrite, fdatasync, fallocate, flock.
 
-use std::{fs, io, os::unix::fs::FileExt, path::Path, sync::Arc};
+use std::{
+    fs,
+    io::{self, IoSlice},
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::{DirItem, Disk, File, Lock, OpenMode, Space, parent};
+
+/// Most parts of one write that the system takes (IOV_MAX).
+const MAX_PARTS: usize = 1_024;
 
 /// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +44,25 @@ impl File for RealFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)
+    }
+
+    fn write_parts_at(&self, parts: &[&[u8]], mut offset: u64) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'_>> =
+            parts.iter().filter(|p| !p.is_empty()).map(|p| IoSlice::new(p)).collect();
+        let mut rest = &mut slices[..];
+        while !rest.is_empty() {
+            let some = rest.len().min(MAX_PARTS);
+            match rustix::io::pwritev(&self.0, &rest[..some], offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    IoSlice::advance_slices(&mut rest, n);
+                    offset += n as u64;
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {

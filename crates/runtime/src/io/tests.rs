@@ -29,6 +29,12 @@ fn conforms(disk: &dyn Disk, root: &Path) {
     assert_eq!(&buf[..3], b"h\0\0");
     let reader = disk.open(&path, OpenMode::Read).unwrap();
     assert!(reader.write_at(b"x", 0).is_err());
+    let many: Vec<&[u8]> = std::iter::repeat_n(&b"ab"[..], 3_000).collect();
+    file.write_parts_at(&many, 1).unwrap();
+    file.write_parts_at(&[b"x", b"", b"yz"], 2).unwrap();
+    file.write_parts_at(&[], 2).unwrap();
+    file.read_exact_at(&mut buf, 0).unwrap();
+    assert_eq!(&buf[..7], b"\0axyzab");
     let other = dir.join("other");
     write_durably(disk, &other, b"one").unwrap();
     write_durably(disk, &other, b"two").unwrap();

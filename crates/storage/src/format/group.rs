@@ -14,10 +14,11 @@
 //! | 44 | 4 | CRC-32C of bytes 0..44 and of the records |
 //! | 48 | | records, then zeros up to the next multiple of 4096 |
 
+use bytes::Bytes;
 use tidemill_types::entry::crc32c;
 use uuid::Uuid;
 
-use super::{BLOCK_LEN, codec::Reader};
+use super::{BLOCK_LEN, codec::Reader, record};
 
 pub(crate) const MAGIC: [u8; 4] = *b"TMGR";
 const VERSION: u8 = 1;
@@ -65,25 +66,45 @@ impl GroupHeader {
     }
 }
 
-/// Builds one group in a buffer that is used again.
+/// Entries from this size on are written from where they lie; smaller ones are copied together.
+const SHARED_FROM: usize = 4 << 10;
+
+/// Builds one group. Its own buffer is used again; large entries are only referred to.
 #[derive(Debug, Default)]
 pub(crate) struct GroupBuilder {
-    buf: Vec<u8>,
+    /// Room for the header, small records, and the heads of large ones.
+    own: Vec<u8>,
+    /// Large entries, each with the length of `own` in front of it.
+    shared: Vec<(usize, Bytes)>,
+    shared_len: usize,
     records: u32,
 }
 
 impl GroupBuilder {
     pub(crate) fn clear(&mut self) {
-        self.buf.clear();
-        self.buf.resize(GROUP_HEAD, 0);
+        self.own.clear();
+        self.own.resize(GROUP_HEAD, 0);
+        self.shared.clear();
+        self.shared_len = 0;
         self.records = 0;
     }
 
     /// Appends a record; answers the offset in the group at which its bytes start.
     pub(crate) fn push(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> usize {
-        let at = self.buf.len() + super::record::RECORD_HEAD;
-        put(&mut self.buf);
+        let at = self.len() + record::RECORD_HEAD;
+        put(&mut self.own);
         self.records += 1;
+        at
+    }
+
+    /// Appends an entry, as [`Self::push`].
+    pub(crate) fn push_entry(&mut self, kind: u8, entry: &Bytes) -> usize {
+        if entry.len() < SHARED_FROM {
+            return self.push(|b| record::put_entry(b, kind, entry));
+        }
+        let at = self.push(|b| record::put_head(b, kind, entry.len()));
+        self.shared.push((self.own.len(), entry.clone()));
+        self.shared_len += entry.len();
         at
     }
 
@@ -92,12 +113,12 @@ impl GroupBuilder {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.buf.len()
+        self.own.len() + self.shared_len
     }
 
-    /// Fills in the header and pads; the bytes to write.
-    pub(crate) fn finish(&mut self, uuid: Uuid, number: u64, closing: bool) -> &[u8] {
-        let body_len = u32::try_from(self.buf.len() - GROUP_HEAD).unwrap_or(u32::MAX);
+    /// Fills in the header and pads; the bytes to write, in order.
+    pub(crate) fn finish(&mut self, uuid: Uuid, number: u64, closing: bool) -> Vec<&[u8]> {
+        let body_len = u32::try_from(self.len() - GROUP_HEAD).unwrap_or(u32::MAX);
         let mut head = Vec::with_capacity(GROUP_HEAD);
         head.extend_from_slice(&MAGIC);
         head.extend_from_slice(&[VERSION, u8::from(closing), 0, 0]);
@@ -106,10 +127,32 @@ impl GroupBuilder {
         head.extend_from_slice(&body_len.to_be_bytes());
         head.extend_from_slice(&self.records.to_be_bytes());
         head.extend_from_slice(&[0; 4]);
-        let crc = crc32c(&[&head, &self.buf[GROUP_HEAD..]]);
-        head.extend_from_slice(&crc.to_be_bytes());
-        self.buf[..GROUP_HEAD].copy_from_slice(&head);
-        self.buf.resize(self.buf.len().next_multiple_of(BLOCK_LEN), 0);
-        &self.buf
+        self.own[..CRC_AT].copy_from_slice(&head);
+        let parts = self.parts();
+        let mut checked = vec![&head[..], &parts[0][GROUP_HEAD..]];
+        checked.extend(&parts[1..]);
+        let crc = crc32c(&checked);
+        self.own[CRC_AT..GROUP_HEAD].copy_from_slice(&crc.to_be_bytes());
+        let padded = self.len().next_multiple_of(BLOCK_LEN) - self.shared_len;
+        self.own.resize(padded, 0);
+        self.parts()
+    }
+
+    /// All bytes in order; the first part is never shorter than the header.
+    fn parts(&self) -> Vec<&[u8]> {
+        let mut parts = Vec::with_capacity(2 * self.shared.len() + 1);
+        let mut from = 0;
+        for (at, entry) in &self.shared {
+            parts.extend([&self.own[from..*at], &entry[..]]);
+            from = *at;
+        }
+        parts.push(&self.own[from..]);
+        parts
+    }
+
+    /// Lets go of the entries once they are written.
+    pub(crate) fn release(&mut self) {
+        self.shared.clear();
+        self.shared_len = 0;
     }
 }

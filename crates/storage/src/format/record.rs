@@ -28,29 +28,30 @@ const FENCE: u8 = 3;
 const LAC: u8 = 4;
 const COLLECT: u8 = 5;
 
-fn head(out: &mut Vec<u8>, kind: u8, len: usize) {
+/// What stands in front of a record's bytes.
+pub(crate) fn put_head(out: &mut Vec<u8>, kind: u8, len: usize) {
     out.extend_from_slice(&[kind, 0, 0, 0]);
     out.extend_from_slice(&u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());
 }
 
 pub(crate) fn put_entry(out: &mut Vec<u8>, kind: u8, entry: &[u8]) {
-    head(out, kind, entry.len());
+    put_head(out, kind, entry.len());
     out.extend_from_slice(entry);
 }
 
 pub(crate) fn put_fence(out: &mut Vec<u8>, ledger: LedgerId) {
-    head(out, FENCE, 8);
+    put_head(out, FENCE, 8);
     out.extend_from_slice(&ledger.0.to_be_bytes());
 }
 
 pub(crate) fn put_lac(out: &mut Vec<u8>, ledger: LedgerId, lac: EntryId) {
-    head(out, LAC, 16);
+    put_head(out, LAC, 16);
     out.extend_from_slice(&ledger.0.to_be_bytes());
     out.extend_from_slice(&lac.0.to_be_bytes());
 }
 
 pub(crate) fn put_collect(out: &mut Vec<u8>, ledger: LedgerId, bound: u32) {
-    head(out, COLLECT, 12);
+    put_head(out, COLLECT, 12);
     out.extend_from_slice(&ledger.0.to_be_bytes());
     out.extend_from_slice(&bound.to_be_bytes());
 }

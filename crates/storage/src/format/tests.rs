@@ -46,7 +46,7 @@ fn golden_group() {
     assert_eq!(b.push(|o| record::put_fence(o, LedgerId(5))), 56);
     assert_eq!(b.push(|o| record::put_lac(o, LedgerId(6), EntryId(-1))), 72);
     assert_eq!(b.push(|o| record::put_collect(o, LedgerId(7), 9)), 96);
-    let bytes = b.finish(uuid(0xbb), 300, false).to_vec();
+    let bytes = b.finish(uuid(0xbb), 300, false).concat();
     assert_eq!(bytes.len(), BLOCK_LEN);
     let head = format!("544d475201000000{}{}", "bb".repeat(16), "000000000000012c0000003c0000000300000000");
     assert_eq!(hex(&bytes[..44]), head);
@@ -62,6 +62,24 @@ fn golden_group() {
         bad[bit / 8] ^= 1 << (bit % 8);
         assert!(GroupHeader::parse(&bad).is_none_or(|h| !h.check(&bad)), "{bit}");
     }
+}
+
+/// Whether entries are copied or referred to, the bytes of the group are the same.
+#[test]
+fn large_entries_are_written_from_where_they_lie() {
+    let entries = [10, 5_000, 4_096, 20, 4_095].map(|n| bytes::Bytes::from(vec![n as u8; n]));
+    let (mut shared, mut copied) = (GroupBuilder::default(), GroupBuilder::default());
+    shared.clear();
+    copied.clear();
+    for e in &entries {
+        let at = shared.push_entry(record::ADD, e);
+        assert_eq!(at, copied.push(|b| record::put_entry(b, record::ADD, e)));
+        assert_eq!(shared.len(), copied.len());
+    }
+    let parts = shared.finish(uuid(1), 7, false);
+    assert!(parts.iter().any(|p| p.as_ptr() == entries[1].as_ptr()));
+    assert_eq!(parts.len(), 5);
+    assert_eq!(parts.concat(), copied.finish(uuid(1), 7, false).concat());
 }
 
 proptest! {

@@ -87,7 +87,7 @@ impl Core {
                         AddKind::Normal => record::ADD,
                         AddKind::Recovery => record::RECOVERY_ADD,
                     };
-                    Some(self.builder.push(|b| record::put_entry(b, kind, bytes)))
+                    Some(self.builder.push_entry(kind, bytes))
                 }
                 Op::Fence { ledger, .. } if Self::has_record(&op) => {
                     Some(self.builder.push(|b| record::put_fence(b, ledger.id)))
@@ -118,9 +118,11 @@ impl Core {
         let Some(active) = &mut self.active else { return Ok(None) };
         let segment = Arc::clone(&active.segment);
         let at = active.data_end;
-        let bytes = self.builder.finish(segment.uuid, number, closing);
-        let len = bytes.len() as u64;
-        if let Err(error) = segment.file.write_at(bytes, at) {
+        let parts = self.builder.finish(segment.uuid, number, closing);
+        let len = parts.iter().map(|p| p.len() as u64).sum();
+        let written = segment.file.write_parts_at(&parts, at);
+        self.builder.release();
+        if let Err(error) = written {
             tracing::error!(%error, path = %segment.path.display(), "a write failed, the segment is given up");
             active.must_seal = true;
             add(&shared.counters.failed_writes, 1);

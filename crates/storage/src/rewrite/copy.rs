@@ -174,11 +174,12 @@ fn fill(
     entries: &[Live],
     throttle: &dyn Fn(u64),
 ) -> Result<Vec<Run>, Stop> {
-    let write = |bytes: &[u8], at: u64| {
-        segment.file.write_at(bytes, at).map_err(|e| kept(&e, segment))?;
-        add(&shared.counters.rewritten_bytes, bytes.len() as u64);
-        throttle(bytes.len() as u64);
-        Ok::<u64, Stop>(at + bytes.len() as u64)
+    let write = |parts: &[&[u8]], at: u64| {
+        segment.file.write_parts_at(parts, at).map_err(|e| kept(&e, segment))?;
+        let len = parts.iter().map(|p| p.len() as u64).sum();
+        add(&shared.counters.rewritten_bytes, len);
+        throttle(len);
+        Ok::<u64, Stop>(at + len)
     };
     let header = SegmentHeader {
         lane: lane.uuid,
@@ -187,7 +188,7 @@ fn fill(
         rewritten: true,
         first_group: 1,
     };
-    let mut at = write(&header.encode(), 0)?;
+    let mut at = write(&[&header.encode()], 0)?;
     let fatal = |e: io::Error, path| Stop::Fatal(shared.poison("sync", path, &e));
     // Durable before the first group: a boot that finds groups under a header that it cannot read must take them for data (R21).
     segment.file.sync_data().map_err(|e| fatal(e, &segment.path))?;
@@ -198,7 +199,7 @@ fn fill(
     for l in entries {
         let bytes = read(shared, l)?;
         if !builder.is_empty() && builder.len() + bytes.len() > shared.config.group_bytes {
-            at = write(builder.finish(segment.uuid, group, false), at)?;
+            at = write(&builder.finish(segment.uuid, group, false), at)?;
             group += 1;
             builder.clear();
         }
@@ -209,13 +210,13 @@ fn fill(
         rows.push(IndexRow { ledger: l.ledger, entry: l.entry, place, lac });
     }
     if !builder.is_empty() {
-        at = write(builder.finish(segment.uuid, group, false), at)?;
+        at = write(&builder.finish(segment.uuid, group, false), at)?;
         group += 1;
     }
     debug_assert_eq!(at, block_up(at.max(GROUP_HEAD as u64)));
     let built = index::build(segment.uuid, &rows);
     let tail = seal::tail(segment, group - 1, at, &built, None);
-    write(&tail.bytes, at)?;
+    write(&[&tail.bytes], at)?;
     let len = tail.footer.file_len();
     segment.file.set_len(len).map_err(|e| kept(&e, segment))?;
     segment.file.sync_data().map_err(|e| fatal(e, &segment.path))?;
