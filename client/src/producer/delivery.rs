@@ -73,6 +73,19 @@ impl Delivery {
         self.batch.partition
     }
 
+    /// Whether both records are in the same batch: then they have the same fate, at the same moment.
+    #[inline]
+    #[must_use]
+    pub fn same_batch(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.batch, &other.batch)
+    }
+
+    /// Another handle to the same record.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::new(self.batch.clone(), self.index)
+    }
+
     /// The result, if it is there.
     #[must_use]
     pub fn try_get(&self) -> Option<Result<RecordMeta, DeliveryError>> {

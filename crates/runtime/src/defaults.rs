@@ -134,7 +134,7 @@ pub const INTERNAL_PARTITIONS: u32 = 64;
 /// Producer client: linger.
 pub const LINGER: Duration = Duration::from_millis(5);
 /// Producer client: batch, bytes.
-pub const BATCH_BYTES: usize = 64 << 10;
+pub const BATCH_BYTES: usize = 256 << 10;
 /// Producer client: delivery time-out.
 pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Retention by time.

@@ -53,6 +53,9 @@ pub(crate) struct LoadArgs {
     pub(super) partitions: u32,
     #[command(flatten)]
     pub(super) bound: BoundArgs,
+    /// Load without measuring for so long first; the bounds count from its end.
+    #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
+    pub(super) warmup: Duration,
     /// Bytes of each value, 16 bytes to 1MiB; hexadecimal digits, so that compression halves them.
     #[arg(long, default_value = "100B", value_name = "SIZE", value_parser = record_bytes)]
     pub(super) record_bytes: ByteSize,
@@ -113,6 +116,7 @@ impl LoadArgs {
             "partitions": partitions,
             "records": self.bound.records,
             "durationSeconds": self.bound.time().map(|t| t.as_secs_f64()),
+            "warmupSeconds": self.warmup.as_secs_f64(),
             "recordBytes": self.record_bytes.as_u64(),
             "rate": rate,
             "keys": self.keys,

@@ -52,7 +52,9 @@ pub(super) async fn run(
     let begin = Instant::now();
     let stamp = Stamp { run: uuid::Uuid::new_v4().as_u64_pair().1, begin };
     let (acked, expected) = watch::channel(None);
-    let reading = tokio::spawn(read(consumer, stamp, expected, received, global.timeout.max(PATIENCE)));
+    let warm = begin + args.warmup;
+    let patience = global.timeout.max(PATIENCE);
+    let reading = tokio::spawn(read(consumer, (stamp, warm), expected, received, patience));
     let loaded = load::run(args, rate, producers, begin, Some(stamp), stop).await?;
     acked.send_replace(Some(loaded.acks.count()));
     let tally = reading
@@ -65,9 +67,10 @@ pub(super) async fn run(
         settings: args.settings(rate, partitions.len()),
         records: tally.count(),
         bytes: tally.count() * args.record_bytes.as_u64(),
-        took: tally.last.unwrap_or(begin).saturating_duration_since(begin),
+        took: tally.last.unwrap_or(begin).saturating_duration_since(warm),
         latency: tally.latency(),
         ack_latency: loaded.acks.latency(),
+        slots: tally.slots().to_vec(),
         not_written: c.not_written,
         unknown: c.unknown,
         missing: loaded.acks.count().saturating_sub(tally.count()),
@@ -79,12 +82,12 @@ pub(super) async fn run(
 /// Reads until as many records of the run have come as were acknowledged, or nothing comes any more.
 async fn read(
     mut consumer: Consumer,
-    stamp: Stamp,
+    (stamp, warm): (Stamp, Instant),
     mut expected: watch::Receiver<Option<u64>>,
     received: Arc<AtomicU64>,
     patience: Duration,
 ) -> Result<Tally, CliError> {
-    let mut tally = Tally::new()?;
+    let mut tally = Tally::new(warm)?;
     let mut quiet = Instant::now();
     loop {
         let events = tokio::select! {
@@ -100,7 +103,8 @@ async fn read(
             match event {
                 Event::Batch(batch) => {
                     let due = batch.records.iter().filter_map(|r| stamp.read(r.value.as_ref()));
-                    due.for_each(|due| tally.record(stamp.begin + due, now));
+                    let due = due.map(|due| stamp.begin + due).filter(|due| *due >= warm);
+                    due.for_each(|due| tally.record(due, now));
                     quiet = now;
                 }
                 Event::Gap(gap) => output::note(&gap_text(&gap)),

@@ -1,12 +1,19 @@
 //! Senders of one rate, and the acknowledgements of what they sent.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 use parking_lot::Mutex;
 use tidemill_client::{
     Client, Counters, Delivery, ErrorCode, Producer, ProducerError, SendRecord, TopicHandle,
 };
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,12 +23,10 @@ use super::{
 };
 use crate::{commands::connect::failed, error::CliError, progress::Pace};
 
-/// Records of a partition whose acknowledgement is waited for.
-const WAITING: usize = 16_384;
-/// Acknowledgements that are noted in one go.
-const TURN: usize = 1_024;
 /// Records between two looks at the signals when nothing is waited for.
 const LOOK: u64 = 256;
+/// A sender that waits looks at the signals so often.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// What a load came to.
 #[derive(Debug)]
@@ -55,12 +60,14 @@ pub(super) async fn run(
     stop: &CancellationToken,
 ) -> Result<Loaded, CliError> {
     let of = producers.len() as u64;
-    let mut tasks = JoinSet::new();
+    let measured = begin + args.warmup;
+    let mut senders = Vec::new();
     for (index, (producer, topic)) in (0u64..).zip(producers) {
         let sender = Sender {
             producer,
             topic,
             begin,
+            measured,
             pace: Pace::new(begin, rate).share(index, of),
             bound: args.bound,
             most: args.bound.share(index, of),
@@ -68,16 +75,25 @@ pub(super) async fn run(
             // Senders begin with different keys.
             first_key: index.wrapping_mul(args.keys / of.max(1)),
             payload: Payload::new(args.value_bytes(), stamp),
-            tally: Arc::new(Mutex::new(Tally::new()?)),
+            tally: Arc::new(Mutex::new(Tally::new(measured)?)),
             stop: stop.clone(),
+            runtime: Handle::current(),
+            clock: WallClock::new(),
         };
-        tasks.spawn(sender.run());
+        let (tx, rx) = oneshot::channel();
+        let work = move || {
+            let _nobody_waits_any_more = tx.send(sender.run());
+        };
+        std::thread::Builder::new().name(format!("sender-{index}")).spawn(work).map_err(|e| {
+            CliError::new("bench", format!("no thread for a sender: {e}"), ErrorCode::Internal)
+        })?;
+        senders.push(rx);
     }
-    let mut acks = Tally::new()?;
+    let mut acks = Tally::new(measured)?;
     let mut sum = Counters::default();
-    while let Some(done) = tasks.join_next().await {
+    for done in senders {
         let (tally, c) =
-            done.map_err(|e| CliError::new("bench", format!("a sender ended: {e}"), ErrorCode::Internal))?;
+            done.await.map_err(|_| CliError::new("bench", "a sender ended early", ErrorCode::Internal))?;
         acks.add(tally)?;
         sum.sent += c.sent;
         sum.acked += c.acked;
@@ -92,6 +108,8 @@ struct Sender {
     producer: Producer,
     topic: TopicHandle,
     begin: Instant,
+    /// What is due before is not measured.
+    measured: Instant,
     pace: Pace,
     bound: BoundArgs,
     most: u64,
@@ -100,29 +118,89 @@ struct Sender {
     payload: Payload,
     tally: Arc<Mutex<Tally>>,
     stop: CancellationToken,
+    runtime: Handle,
+    clock: WallClock,
 }
 
-type Waiting = mpsc::Sender<(Delivery, Instant)>;
+/// Timestamps of records out of the times at which they are due: one clock is read per record.
+#[derive(Clone, Copy, Debug)]
+struct WallClock {
+    at: Instant,
+    ms: i64,
+}
+
+impl WallClock {
+    fn new() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { at: Instant::now(), ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX) }
+    }
+
+    /// Milliseconds since 1970.
+    fn ms(&self, at: Instant) -> i64 {
+        let since = at.saturating_duration_since(self.at).as_millis();
+        self.ms.saturating_add(i64::try_from(since).unwrap_or(i64::MAX))
+    }
+}
+
+/// A batch and when its records were due: whatever is noted, is noted once per batch.
+#[derive(Debug)]
+struct Group {
+    /// Of one of its records; all have the same fate.
+    delivery: Delivery,
+    due: Mutex<Due>,
+}
+
+#[derive(Debug, Default)]
+struct Due {
+    times: Vec<Instant>,
+    /// The batch was acknowledged before its last record was noted.
+    acked: Option<Instant>,
+}
+
+/// The groups of a partition: the open one, and the way to who waits for them.
+struct Partition {
+    open: Arc<Group>,
+    waiting: mpsc::UnboundedSender<Arc<Group>>,
+}
 
 impl Sender {
-    async fn run(mut self) -> (Tally, Counters) {
+    /// On a thread of its own: pacing needs finer sleeps than a runtime's timer gives, and full speed must not keep a
+    /// worker of the runtime busy.
+    fn run(mut self) -> (Tally, Counters) {
         let mut collectors = JoinSet::new();
-        let mut waiting: Vec<Option<Waiting>> = Vec::new();
+        let mut partitions: Vec<Option<Partition>> = Vec::new();
         let mut key = Vec::new();
-        for n in 0..self.most {
-            let Some(due) = self.due(n).await else { break };
+        let mut measured = 0;
+        let mut n = 0;
+        while measured < self.most {
+            let Some(due) = self.due(n) else { break };
             key.clear();
             if self.keys > 0 {
                 let number = self.first_key.wrapping_add(n) % self.keys;
                 key.extend_from_slice(format!("key-{number}").as_bytes());
             }
             let value = self.payload.value(n, due);
-            let record = SendRecord::new((self.keys > 0).then_some(&key[..]), Some(value));
+            let record = SendRecord {
+                timestamp: Some(self.clock.ms(due)),
+                ..SendRecord::new((self.keys > 0).then_some(&key[..]), Some(value))
+            };
+            n += 1;
+            measured += u64::from(due >= self.measured);
             let sent = match self.producer.try_send(&self.topic, &record) {
-                Err(ProducerError::Full { .. }) => tokio::select! {
-                    sent = self.producer.send(&self.topic, record) => sent,
-                    () = self.stop.cancelled() => break,
-                },
+                Err(ProducerError::Full { .. } | ProducerError::UnknownPartition { .. }) => {
+                    let stopped = self.stop.cancelled();
+                    let sent = self.producer.send(&self.topic, record);
+                    let sent = self.runtime.block_on(async {
+                        tokio::select! {
+                            sent = sent => Some(sent),
+                            () = stopped => None,
+                        }
+                    });
+                    match sent {
+                        Some(sent) => sent,
+                        None => break,
+                    }
+                }
                 done => done,
             };
             let delivery = match sent {
@@ -132,64 +210,99 @@ impl Sender {
                     break;
                 }
             };
-            // Within a partition acknowledgements come in order: none waits behind a later one.
-            let partition = delivery.partition() as usize;
-            if waiting.len() <= partition {
-                waiting.resize(partition + 1, None);
+            let at = delivery.partition() as usize;
+            if partitions.len() <= at {
+                partitions.resize_with(at + 1, || None);
             }
-            let collector = waiting[partition].get_or_insert_with(|| {
-                let (tx, rx) = mpsc::channel(WAITING);
-                collectors.spawn(collect(rx, self.tally.clone()));
-                tx
-            });
-            if collector.send((delivery, due)).await.is_err() {
-                break;
+            match &mut partitions[at] {
+                Some(p) if p.open.delivery.same_batch(&delivery) => {
+                    p.open.note(due, &self.tally, self.measured)
+                }
+                Some(p) => {
+                    p.open = Group::new(delivery, due);
+                    let _the_collector_ends_last = p.waiting.send(p.open.clone());
+                }
+                none => {
+                    let (waiting, groups) = mpsc::unbounded_channel();
+                    let collect = collect(groups, self.tally.clone(), self.measured);
+                    collectors.spawn_on(collect, &self.runtime);
+                    let open = Group::new(delivery, due);
+                    let _the_collector_ends_last = waiting.send(open.clone());
+                    *none = Some(Partition { open, waiting });
+                }
             }
         }
-        drop(waiting);
-        self.producer.close().await;
-        while collectors.join_next().await.is_some() {}
+        drop(partitions);
+        self.runtime.block_on(async {
+            self.producer.close().await;
+            while collectors.join_next().await.is_some() {}
+        });
         let tally = self.tally.lock().clone();
         (tally, self.producer.counters())
     }
 
-    /// When record `n` is due; `None` when the run is over.
-    async fn due(&self, n: u64) -> Option<Instant> {
-        let due = if self.pace.due(n).is_some() {
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => return None,
-                due = self.pace.wait(n) => due,
-            }
-        } else {
-            if n.is_multiple_of(LOOK) {
-                // Without a rate nothing else may give way to other tasks.
-                tokio::task::yield_now().await;
-                if self.stop.is_cancelled() {
-                    return None;
+    /// When record `n` is due, not before it is; `None` when the run is over.
+    fn due(&self, n: u64) -> Option<Instant> {
+        let due = match self.pace.due(n).and_then(|d| self.begin.checked_add(d)) {
+            Some(due) => {
+                // Short sleeps, so that a signal is seen.
+                while let Some(left) = due.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) {
+                    if self.stop.is_cancelled() {
+                        return None;
+                    }
+                    std::thread::sleep(left.min(LONGEST_SLEEP));
                 }
+                due
             }
-            Instant::now()
+            None => Instant::now(),
         };
-        // A sender that is late ends in time as well; what was due and not sent is not counted.
-        let late = self.bound.over(self.begin.elapsed());
-        (!late && !self.bound.over(due.saturating_duration_since(self.begin))).then_some(due)
+        if n.is_multiple_of(LOOK) {
+            // A sender that is late ends in time as well; what was due and not sent is not counted. Clocks are slow
+            // beside a small record, so they are not read for each.
+            if self.stop.is_cancelled() || self.bound.over(self.measured.elapsed()) {
+                return None;
+            }
+        }
+        (!self.bound.over(due.saturating_duration_since(self.measured))).then_some(due)
     }
 }
 
-/// Notes when each record of a partition is acknowledged.
-async fn collect(mut rx: mpsc::Receiver<(Delivery, Instant)>, tally: Arc<Mutex<Tally>>) {
-    let mut some = Vec::new();
-    while rx.recv_many(&mut some, TURN).await > 0 {
-        for (delivery, due) in some.drain(..) {
-            let done = delivery.await;
-            let now = Instant::now();
-            let mut tally = tally.lock();
-            match done {
-                Ok(_) => tally.record(due, now),
-                Err(e) => {
-                    tally.first_failure.get_or_insert_with(|| e.to_string());
-                }
+impl Group {
+    fn new(delivery: Delivery, due: Instant) -> Arc<Self> {
+        Arc::new(Self { delivery, due: Mutex::new(Due { times: vec![due], acked: None }) })
+    }
+
+    /// One more record of the batch.
+    fn note(&self, at: Instant, tally: &Mutex<Tally>, measured: Instant) {
+        let mut due = self.due.lock();
+        match due.acked {
+            None => due.times.push(at),
+            Some(acked) if at >= measured => tally.lock().record(at, acked),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Notes when each batch of a partition is acknowledged; within a partition that is in order.
+async fn collect(
+    mut groups: mpsc::UnboundedReceiver<Arc<Group>>,
+    tally: Arc<Mutex<Tally>>,
+    measured: Instant,
+) {
+    while let Some(group) = groups.recv().await {
+        let done = group.delivery.another().await;
+        let now = Instant::now();
+        match done {
+            Ok(_) => {
+                let mut due = group.due.lock();
+                due.acked = Some(now);
+                let times = std::mem::take(&mut due.times);
+                drop(due);
+                let mut tally = tally.lock();
+                times.into_iter().filter(|at| *at >= measured).for_each(|at| tally.record(at, now));
+            }
+            Err(e) => {
+                tally.lock().first_failure.get_or_insert_with(|| e.to_string());
             }
         }
     }

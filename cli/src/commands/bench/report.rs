@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidemill_client::ErrorCode;
 
-use super::tally::Latency;
+use super::tally::{Latency, SLOT, Slot};
 use crate::{
     error::CliError,
     progress::{bytes, count, per_second, span},
@@ -26,6 +26,8 @@ pub(super) struct Report {
     pub(super) latency: Option<Latency>,
     /// To the acknowledgement (`e2e`).
     pub(super) ack_latency: Option<Latency>,
+    /// What was acknowledged (`produce`) or received (`e2e`) when.
+    pub(super) slots: Vec<Slot>,
     pub(super) not_written: u64,
     pub(super) unknown: u64,
     /// Acknowledged and not received (`e2e`).
@@ -81,6 +83,8 @@ impl Report {
             "bytesPerSecond": per_second(self.bytes, self.took),
             "latencyUs": self.latency,
             "ackLatencyUs": self.ack_latency,
+            "slotSeconds": SLOT.as_secs_f64(),
+            "slots": self.slots.iter().map(|s| [s.records, s.longest_us]).collect::<Vec<_>>(),
             "notWritten": self.not_written,
             "outcomeUnknown": self.unknown,
             "missing": self.missing,

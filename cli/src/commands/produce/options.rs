@@ -40,7 +40,7 @@ pub(crate) struct ProducerArgs {
     #[arg(long, value_enum, default_value = "none")]
     pub(crate) compression: Codec,
     /// A batch is closed before it exceeds this size, 1KiB to 1MiB.
-    #[arg(long, default_value = "64KiB", value_name = "SIZE", value_parser = batch_bytes)]
+    #[arg(long, default_value = "256KiB", value_name = "SIZE", value_parser = batch_bytes)]
     pub(crate) batch_bytes: ByteSize,
     /// A batch that is not full waits so long for more records.
     #[arg(long, default_value = "5ms", value_name = "DURATION", value_parser = humantime::parse_duration)]
