@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
-use crate::{e2e, image, kube, layers, licences, model, sizes, test, verify};
+use crate::{bench, e2e, image, kube, layers, licences, model, sizes, test, verify};
 
 /// The command line.
 #[derive(Parser)]
@@ -33,6 +33,9 @@ enum Command {
     Sizes,
     /// Explore the models of the protocol: scopes, states, time
     Model(model::Args),
+    /// Compare with other systems on this machine (docs/performance.md)
+    #[command(disable_help_flag = true)]
+    Bench(bench::Args),
 }
 
 impl Cli {
@@ -49,6 +52,7 @@ impl Cli {
             Command::Licences => licences::run(&workspace),
             Command::Sizes => sizes::run(&workspace),
             Command::Model(args) => model::run(&workspace, args),
+            Command::Bench(args) => bench::run(&workspace, args),
         }
     }
 }

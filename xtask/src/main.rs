@@ -9,6 +9,7 @@
     reason = "a command's report goes to stdout, its errors to stderr"
 )]
 
+mod bench;
 mod cli;
 mod e2e;
 mod go_program;
