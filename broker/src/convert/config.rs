@@ -49,6 +49,9 @@ pub(crate) fn apply(
                 config.replication.ack_quorum =
                     byte(n(1, Replication::MAX_COPIES.into())?, Replication::default().ack_quorum);
             }
+            // Without a bound, said in so many words.
+            "retention.ms" if value == Some("-1") => config.retention_ms = Some(i64::MAX),
+            "retention.bytes" if value == Some("-1") => config.retention_bytes = None,
             "retention.ms" => config.retention_ms = n(1, limits::MAX_MS)?.map(signed),
             "retention.bytes" => config.retention_bytes = n(1, u64::MAX >> 1)?,
             "max.message.bytes" => {
@@ -85,7 +88,13 @@ pub(crate) fn show(config: &TopicConfig, broker: &BrokerConfig) -> HashMap<Strin
     [
         ("copies", config.replication.copies.to_string()),
         ("ackQuorum", config.replication.ack_quorum.to_string()),
-        ("retention.ms", or(positive(config.retention_ms), broker.retention_ms)),
+        (
+            "retention.ms",
+            match config.retention_ms {
+                Some(i64::MAX) => "-1".to_owned(),
+                bound => or(positive(bound), broker.retention_ms),
+            },
+        ),
         ("retention.bytes", config.retention_bytes.map(|v| v.to_string()).unwrap_or_default()),
         ("max.message.bytes", or(config.max_message_bytes.map(u64::from), broker.max_message_bytes.into())),
         ("roll.bytes", tidemill_partition_log::roll_bytes(config, broker.roll_bytes).to_string()),
@@ -153,7 +162,8 @@ mod tests {
             ("copies", "0"),
             ("copies", "8"),
             ("ackQuorum", "4"),
-            ("retention.ms", "-1"),
+            ("retention.ms", "-2"),
+            ("retention.bytes", "-2"),
             ("max.message.bytes", "99999999999"),
             ("roll.bytes", "5"),
             ("roll.ms", "x"),
@@ -167,6 +177,13 @@ mod tests {
         let e = with(&[("retention", "1")]).unwrap_err();
         assert_eq!(e.code(), ErrorCode::UnknownConfigKey);
         assert!(e.to_proto().message.contains("retention.ms"));
+    }
+
+    #[test]
+    fn no_bound_is_said_with_minus_one() {
+        let c = with(&[("retention.ms", "-1"), ("retention.bytes", "-1")]).unwrap();
+        let shown = show(&c, &BrokerConfig::default());
+        assert_eq!((shown["retention.ms"].as_str(), shown["retention.bytes"].as_str()), ("-1", ""));
     }
 
     #[test]

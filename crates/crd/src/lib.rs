@@ -5,6 +5,8 @@
 //! cluster    kind Cluster
 //! topic      kind Topic, and what the data plane is asked for
 //! group      kind ConsumerGroup
+//! structure  whether a manifest has the form of its definition
+//! plan       what there is to do for a Topic or a ConsumerGroup
 //! generate   the definitions as an API server wants them: crds/*.yaml is written from here
 //! ```
 //!
@@ -14,7 +16,9 @@
 pub mod cluster;
 pub mod generate;
 pub mod group;
+pub mod plan;
 mod shared;
+pub mod structure;
 pub mod topic;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};

@@ -2,12 +2,12 @@
 
 use tidemill_proto::v1;
 use tidemill_types::{
-    TopicId,
+    TopicConfig, TopicId,
     meta::{ControlAnswer, ControlQuery},
 };
 
 use super::{Caller, check_list, other, topic};
-use crate::{fault::Fault, route::topic_name};
+use crate::{convert::config, fault::Fault, route::topic_name};
 
 /// Topics of one page; the default is a tenth.
 const MAX_LIMIT: u32 = 10_000;
@@ -42,5 +42,11 @@ pub(super) async fn list(
         .filter(|(_, c)| !r.claimed_only || c.as_ref().is_some_and(|c| c.claim.is_some()))
         .map(|(t, c)| topic::state(t, c.as_ref(), Some(&table), &caller.core.config))
         .collect();
-    Ok(v1::ListTopicsResponse { topics, next_after, revision: revision.0 })
+    Ok(v1::ListTopicsResponse {
+        topics,
+        next_after,
+        revision: revision.0,
+        defaults: config::show(&TopicConfig::default(), &caller.core.config),
+        max_copies: caller.core.config.max_copies.map_or(0, u32::from),
+    })
 }

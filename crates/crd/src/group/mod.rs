@@ -3,9 +3,11 @@
 
 mod spec;
 mod status;
+mod validate;
 
 pub use spec::{
     Assignment, ConsumerGroup, ConsumerGroupSpec, Delivery, GroupDeletionPolicy, GroupLimits, GroupMode,
     MemberPartitions, Reset, Strategy,
 };
 pub use status::{AssignmentStatus, ConsumerGroupStatus, LastReset};
+pub use validate::{parse_position, validate};

@@ -198,3 +198,12 @@ pub enum GroupDeletionPolicy {
     /// They go, once the group has no members.
     Delete,
 }
+
+impl ConsumerGroup {
+    /// Name of the group in the cluster.
+    #[must_use]
+    pub fn group_name(&self) -> &str {
+        let object = self.metadata.name.as_deref().unwrap_or_default();
+        self.spec.group_name.as_deref().unwrap_or(object)
+    }
+}

@@ -3,6 +3,7 @@
 
 mod spec;
 mod status;
+mod validate;
 mod wish;
 
 pub use spec::{
@@ -10,4 +11,5 @@ pub use spec::{
     TopicOffload, TopicSpec,
 };
 pub use status::{EffectiveConfig, TopicStatus};
+pub use validate::{Violation, validate};
 pub use wish::{Refused, TopicConfigWish, wish};

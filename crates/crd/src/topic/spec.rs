@@ -215,3 +215,12 @@ pub enum DeletionPolicy {
     /// It goes when it has no records; else the deletion waits and says so.
     DeleteIfEmpty,
 }
+
+impl Topic {
+    /// Name of the topic in the cluster.
+    #[must_use]
+    pub fn topic_name(&self) -> &str {
+        let object = self.metadata.name.as_deref().unwrap_or_default();
+        self.spec.topic_name.as_deref().unwrap_or(object)
+    }
+}
