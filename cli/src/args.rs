@@ -137,6 +137,9 @@ pub(crate) struct UpArgs {
     /// Extra configuration of all members of a role, such as bookie.gc-pass-ms=60000.
     #[arg(long = "set", value_name = "ROLE.KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Setting>,
+    /// Manifests to be applied once the cluster serves; may be given several times.
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    pub(crate) manifests: Vec<PathBuf>,
 }
 
 /// One `--set`.

@@ -44,6 +44,16 @@ impl CliError {
         }
     }
 
+    /// An exit code and nothing to say: the output said it.
+    pub(crate) fn quiet(exit: Exit) -> Self {
+        Self::new("", "", ErrorCode::Internal).exit(exit)
+    }
+
+    /// Whether there is anything to say.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.what.is_empty() && self.why.is_empty()
+    }
+
     /// Wrong usage or configuration.
     pub(crate) fn usage(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::new(what, why, ErrorCode::InvalidArgument).exit(Exit::Usage)

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             #[expect(clippy::print_stderr, reason = "the one place where a failed command speaks")]
-            {
+            if !e.is_quiet() {
                 eprintln!("{e}");
             }
             ExitCode::from(e.exit as u8)

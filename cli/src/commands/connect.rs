@@ -116,6 +116,12 @@ fn help(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::UnknownConfigKey => {
             "known keys: copies, ackQuorum, retention.ms, retention.bytes, max.message.bytes, roll.bytes, roll.ms"
         }
+        ErrorCode::TopicClaimed => {
+            "`tidemill describe topic NAME` shows who claims it; change or delete that object"
+        }
+        ErrorCode::TopicTombstoned => {
+            "`tidemill apply` brings it back, `tidemill topic delete NAME` removes it with its records"
+        }
         ErrorCode::NotEnoughBookies => "`tidemill cluster members` shows which bookies are writable",
         ErrorCode::DiskFull => "make room on the bookies' disks; they take writes again by themselves",
         ErrorCode::NotReady | ErrorCode::QuorumUnavailable | ErrorCode::NoOwner => {

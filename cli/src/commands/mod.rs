@@ -9,6 +9,7 @@ mod connect;
 mod consume;
 mod group;
 mod ledger;
+pub(crate) mod manifest;
 mod produce;
 mod table;
 mod topic;
@@ -40,6 +41,16 @@ pub(crate) enum Output {
 /// Commands that talk to a cluster.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
+    /// Make topics and groups be as manifests say; the manifests of Kubernetes.
+    Apply(manifest::ApplyArgs),
+    /// List topics as objects.
+    Get(manifest::GetArgs),
+    /// Show a topic as an object, with its claim and configuration.
+    Describe(manifest::DescribeArgs),
+    /// Delete topics; their records stay for a while, and applying again brings them back.
+    Delete(manifest::DeleteArgs),
+    /// Show what apply would change; exit code 1 when it would change anything.
+    Diff(manifest::DiffArgs),
     /// Create, list, describe, alter, delete topics.
     #[command(subcommand)]
     Topic(topic::TopicCommand),
@@ -94,6 +105,11 @@ pub(crate) fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
 
 fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
     match command {
+        ClientCommand::Apply(a) => manifest::apply(global, a),
+        ClientCommand::Get(a) => manifest::get(global, a),
+        ClientCommand::Describe(a) => manifest::describe(global, a),
+        ClientCommand::Delete(a) => manifest::delete(global, a),
+        ClientCommand::Diff(a) => manifest::diff(global, a),
         ClientCommand::Topic(c) => topic::run(global, c),
         ClientCommand::Produce(a) => produce::run(global, a),
         ClientCommand::Consume(a) => consume::run(global, a),
@@ -105,6 +121,11 @@ fn client(global: &Global, command: ClientCommand) -> Result<(), CliError> {
         ClientCommand::Admin(c) => admin::run(global, c),
         ClientCommand::Bench(c) => bench::run(global, c),
     }
+}
+
+/// A client's error as the user sees it.
+pub(crate) fn connect_failed(e: &tidemill_client::ClientError) -> CliError {
+    connect::failed(e)
 }
 
 fn completion(shell: clap_complete::Shell) -> Result<(), CliError> {

@@ -19,6 +19,7 @@ use self::{
 };
 use crate::{
     args::{Global, UpArgs},
+    commands,
     error::CliError,
     logs, output, roles, signals,
 };
@@ -80,6 +81,11 @@ impl Cluster {
                 sup.health().has("start");
                 if !global.quiet {
                     announce(args, plan, id);
+                }
+                if let Err(e) = manifests(args, plan).await {
+                    sup.fatal("the manifests were not applied");
+                    self.stop().await;
+                    return Err(e);
                 }
                 sup.token().cancelled().await;
                 roles::ended(sup)
@@ -144,6 +150,14 @@ impl Cluster {
             role.stop().await;
         }
     }
+}
+
+/// `-f`: applied once the cluster serves. What is refused ends it: whoever gives manifests wants them.
+async fn manifests(args: &UpArgs, plan: &Plan) -> Result<(), CliError> {
+    let Some(first) = plan.brokers.first().filter(|_| !args.manifests.is_empty()) else { return Ok(()) };
+    let config = tidemill_client::ClientConfig::new([first.listen.to_string()]);
+    let client = tidemill_client::Client::connect(config).await.map_err(|e| commands::connect_failed(&e))?;
+    commands::manifest::apply_files(&client, &args.manifests).await
 }
 
 fn announce(args: &UpArgs, plan: &Plan, id: ClusterId) {

@@ -87,6 +87,8 @@ pub(super) const STEPS: &[Step] = &[
                 "repair",
                 "--test",
                 "usage",
+                "--test",
+                "declared",
             ],
             harness: &["--test-threads=2"],
         },
