@@ -147,7 +147,7 @@ mod tests {
     fn every_place_is_named() {
         let good = json!({"clusterRef": {"name": "c"}, "partitions": 3, "config": {"roll.bytes": "1048576"}});
         assert_eq!(problems(&good), Vec::<String>::new());
-        assert_eq!(problems(&json!({"clusterRef": {"name": "c"}})), ["spec.partitions is missing"]);
+        assert_eq!(problems(&json!({"partitions": 1})), ["spec.clusterRef is missing"]);
         let wrong = json!({
             "clusterRef": {"name": "c", "colour": 1},
             "partitions": "3",

@@ -293,7 +293,7 @@ mod tests {
             (all[0].uid().as_str(), all[0].owner().as_str()),
             ("manifest:default/a", "Topic default/a")
         );
-        assert_eq!(all[1].at, "f.yaml document 3");
+        assert_eq!(all[1].at, "f.yaml document 2", "empty ones are not counted");
     }
 
     #[test]

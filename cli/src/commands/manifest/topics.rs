@@ -6,7 +6,7 @@ use tidemill_client::{Client, v1};
 use tidemill_crd::{
     Outcome, Topic,
     plan::{self, Refusal, TopicAction, TopicObject, TopicPlan},
-    topic::Adoption,
+    topic::{Adoption, TopicConfigWish},
 };
 
 use super::{
@@ -108,7 +108,7 @@ pub(super) async fn apply<'a>(
     Ok(out)
 }
 
-fn wish_of(wish: plan::TopicWish, claim: plan::Claim, adoption: Adoption) -> v1::TopicWish {
+fn wish_of(wish: TopicConfigWish, claim: plan::Claim, adoption: Adoption) -> v1::TopicWish {
     let adoption = match adoption {
         Adoption::Fail => v1::Adoption::Fail,
         Adoption::IfMatches => v1::Adoption::IfMatches,
