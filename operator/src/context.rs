@@ -3,13 +3,14 @@
 use std::{collections::HashMap, sync::Arc};
 
 use kube::{
-    Client,
+    Client, ResourceExt,
     runtime::events::{Recorder, Reporter},
 };
 use parking_lot::Mutex;
+use tidemill_crd::Cluster;
 use tidemill_runtime::Supervisor;
 
-use crate::{link::Link, metrics::OperatorMetrics, names::Names};
+use crate::{controller::topic::Batches, link::Link, metrics::OperatorMetrics, names::Names};
 
 /// What the operator was told.
 #[derive(Clone, Debug)]
@@ -43,7 +44,17 @@ pub struct Context {
     /// Metrics.
     pub metrics: OperatorMetrics,
     supervisor: Supervisor,
-    links: Mutex<HashMap<String, (i32, Arc<Link>)>>,
+    identity: String,
+    links: Mutex<HashMap<String, (i32, Connection)>>,
+}
+
+/// The connection to one Cluster.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Its members and brokers.
+    pub link: Arc<Link>,
+    /// Its queues of topics.
+    pub batches: Batches,
 }
 
 impl std::fmt::Debug for Context {
@@ -70,6 +81,7 @@ impl Context {
             settings,
             metrics,
             supervisor: supervisor.clone(),
+            identity: identity.to_owned(),
             links: Mutex::default(),
         }
     }
@@ -82,14 +94,19 @@ impl Context {
 
     /// The connection to a Cluster, kept by its uid; made anew when the quorum is to have another size.
     #[must_use]
-    pub fn link(&self, uid: &str, names: &Names, metas: i32) -> Arc<Link> {
+    pub fn connection(&self, cluster: &Cluster) -> Connection {
+        let metas = cluster.spec.meta.replicas;
+        let uid = cluster.uid().unwrap_or_default();
         let mut links = self.links.lock();
-        match links.get(uid) {
-            Some((of, link)) if *of == metas => link.clone(),
+        match links.get(&uid) {
+            Some((of, connection)) if *of == metas => connection.clone(),
             _ => {
-                let link = Arc::new(Link::new(names, metas, &self.supervisor));
-                links.insert(uid.to_owned(), (metas, link.clone()));
-                link
+                let names = self.names(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
+                let link = Arc::new(Link::new(&names, metas, &self.identity, &self.supervisor));
+                let batches = Batches::start(link.clone(), &self.supervisor);
+                let connection = Connection { link, batches };
+                links.insert(uid, (metas, connection.clone()));
+                connection
             }
         }
     }

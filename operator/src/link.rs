@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidemill_client::{Admin, Client, ClientConfig};
+use tidemill_client::{Admin, Client, ClientConfig, ClientError, Control};
 use tidemill_runtime::Supervisor;
 
 use crate::{
@@ -26,17 +26,22 @@ pub struct Link {
     server: String,
     client: tokio::sync::Mutex<Option<Client>>,
     clean_since: Mutex<Option<Instant>>,
+    identity: String,
+    /// The operator epoch of this process (rule 15).
+    epoch: tokio::sync::Mutex<Option<u64>>,
 }
 
 impl Link {
     /// Nothing is sent yet.
     #[must_use]
-    pub fn new(names: &Names, metas: i32, supervisor: &Supervisor) -> Self {
+    pub fn new(names: &Names, metas: i32, identity: &str, supervisor: &Supervisor) -> Self {
         Self {
             peers: Peers::new(names.meta_addresses(metas), supervisor),
             server: format!("{}:{PORT_GRPC}", names.client_host()),
             client: tokio::sync::Mutex::new(None),
             clean_since: Mutex::new(None),
+            identity: identity.to_owned(),
+            epoch: tokio::sync::Mutex::new(None),
         }
     }
 
@@ -74,6 +79,35 @@ impl Link {
     /// No broker answers.
     pub async fn admin(&self) -> Result<Admin, String> {
         Ok(self.client().await?.admin())
+    }
+
+    /// Declared wishes, under an epoch that a later operator takes over: then every call is refused.
+    ///
+    /// # Errors
+    /// No broker answers.
+    pub async fn control(&self) -> Result<Control, String> {
+        let control = self.client().await?.control();
+        let mut epoch = self.epoch.lock().await;
+        let held = match *epoch {
+            Some(held) => held,
+            None => {
+                let acquired = control.acquire_operator_epoch(&self.identity).await.map_err(|e| {
+                    tracing::debug!(server = self.server, error = %e, "no operator epoch");
+                    no_answer(&e)
+                })?;
+                *epoch = Some(acquired);
+                acquired
+            }
+        };
+        Ok(control.with_operator_epoch(held))
+    }
+
+    /// The epoch was taken over. Asking for another one is right only for the process that leads, and one that does not
+    /// ends (election).
+    pub fn forget_epoch(&self) {
+        if let Ok(mut epoch) = self.epoch.try_lock() {
+            *epoch = None;
+        }
     }
 
     /// Adds what needs memory or a broker: how long all copies have been there, and what still needs a bookie that goes.
@@ -122,6 +156,14 @@ impl Link {
                 Err(e) => tracing::debug!(uuid, error = %e, "what needs the bookie is not known"),
             }
         }
+    }
+}
+
+/// For a condition: the code alone, as the rest differs from try to try (rule 3).
+pub(crate) fn no_answer(e: &ClientError) -> String {
+    match e.code {
+        Some(code) => format!("the Cluster does not answer ({code})"),
+        None => "the Cluster does not answer".to_owned(),
     }
 }
 

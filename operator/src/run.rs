@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use kube::{Api, Client, api::ListParams};
-use tidemill_crd::Cluster;
+use kube::{Api, Client, Resource, api::ListParams};
+use tidemill_crd::{Cluster, ConsumerGroup, Topic};
 use tidemill_runtime::{Health, Metrics, Supervisor, http, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -83,35 +83,51 @@ async fn work(client: Client, args: &Args, metrics: OperatorMetrics, sup: &Super
         namespace: args.namespace.clone(),
     };
     let context = Arc::new(Context::new(client, settings, metrics, sup, identity));
-    sup.spawn("clusters", controller::cluster::run(context, sup.clone()));
+    let (clusters, run) = controller::cluster::start(context.clone(), sup);
+    sup.spawn("clusters", run);
+    sup.spawn("topics", controller::topic::run(context.clone(), clusters.clone(), sup.clone()));
+    sup.spawn("consumer groups", controller::group::run(context, sup.clone()));
     sup.token().cancelled().await;
 }
 
 /// Rule 14: the operator may start before its definitions exist.
 async fn wait_for_definitions(client: &Client, args: &Args, sup: &Supervisor) {
-    let api: Api<Cluster> = match &args.namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    };
     loop {
-        match api.list(&ListParams::default().limit(1)).await {
-            Ok(_) => {
-                sup.health().has("definitions");
-                return;
-            }
-            Err(kube::Error::Api(s)) if s.code == 404 => sup.health().waits_for(
-                "definitions",
-                "clusters.tidemill.dev is not installed: install the chart tidemill-crds or apply crds/",
-            ),
-            Err(kube::Error::Api(s)) if s.code == 403 => {
-                sup.health().waits_for("definitions", &format!("no right to list clusters: {}", s.message));
-            }
-            Err(e) => sup.health().waits_for("definitions", &e.to_string()),
+        let seen = futures::join!(
+            seen::<Cluster>(client, args),
+            seen::<Topic>(client, args),
+            seen::<ConsumerGroup>(client, args)
+        );
+        match seen.0.and(seen.1).and(seen.2) {
+            Ok(()) => return sup.health().has("definitions"),
+            Err(why) => sup.health().waits_for("definitions", &why),
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             () = sup.token().cancelled() => return,
         }
+    }
+}
+
+async fn seen<K>(client: &Client, args: &Args) -> Result<(), String>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
+{
+    let api: Api<K> = match &args.namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    };
+    let name = format!("{}.tidemill.dev", K::plural(&()));
+    match api.list_metadata(&ListParams::default().limit(1)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(s)) if s.code == 404 => {
+            Err(format!("{name} is not installed: install the chart tidemill-crds or apply crds/"))
+        }
+        Err(kube::Error::Api(s)) if s.code == 403 => Err(format!("no right to list {name}: {}", s.message)),
+        Err(e) => Err(e.to_string()),
     }
 }
 

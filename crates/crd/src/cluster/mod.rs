@@ -1,5 +1,6 @@
 //! Kind Cluster: a whole Tidemill cluster on Kubernetes.
 #![allow(unreachable_pub, reason = "the derive of the schema makes copies of the types")]
+#![allow(clippy::duplicated_attributes, reason = "columns of one type")]
 
 mod defaults;
 mod spec;

@@ -1,5 +1,6 @@
 //! Kind ConsumerGroup: a consumer group of a Cluster.
 #![allow(unreachable_pub, reason = "the derive of the schema makes copies of the types")]
+#![allow(clippy::duplicated_attributes, reason = "columns of one type")]
 
 mod spec;
 mod status;

@@ -38,7 +38,7 @@ pub(super) async fn delete(context: &Context, cluster: &Cluster, names: &Names) 
         .await
         .map_err(PassError::kube("reading children"))?;
     let deletion = plan::deletion(cluster, &observed);
-    let link = context.link(&uid, names, cluster.spec.meta.replicas);
+    let link = context.connection(cluster).link;
     let site = Site { client: &context.client, names, link: &link, observed: &observed };
     let outcome = site.run(deletion.actions).await;
     if let Some(error) = outcome.errors.first() {

@@ -18,7 +18,7 @@ use kube::{
     runtime::{
         Controller,
         controller::{Action, Config},
-        reflector::ObjectRef,
+        reflector::{ObjectRef, Store},
         watcher,
     },
 };
@@ -33,12 +33,17 @@ const CONCURRENCY: u16 = 8;
 /// Many events of one change make one pass.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 
-/// Runs until `supervisor` stops.
-pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
+/// The store of all Clusters, and what runs until `supervisor` stops.
+pub fn start(
+    context: Arc<Context>,
+    supervisor: &Supervisor,
+) -> (Store<Cluster>, impl Future<Output = ()> + Send + use<>) {
     let mine = watcher::Config::default().labels(LABEL_CLUSTER);
     let clusters: Api<Cluster> = scoped(&context);
     let token = supervisor.token().clone();
-    Controller::new(clusters, watcher::Config::default())
+    let controller = Controller::new(clusters, watcher::Config::default());
+    let store = controller.store();
+    let run = controller
         .with_config(Config::default().concurrency(CONCURRENCY).debounce(DEBOUNCE))
         .owns(scoped::<StatefulSet>(&context), mine.clone())
         .owns(scoped::<Service>(&context), mine.clone())
@@ -54,12 +59,12 @@ pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
             if let Err(e) = result {
                 tracing::debug!(error = %e, "controller of clusters");
             }
-        })
-        .await;
+        });
+    (store, run)
 }
 
 /// Of the namespace that is watched, or of all.
-fn scoped<K>(context: &Context) -> Api<K>
+pub(super) fn scoped<K>(context: &Context) -> Api<K>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
 {

@@ -6,14 +6,13 @@ use std::{
 };
 
 use kube::{ResourceExt, runtime::controller::Action};
-use rand::RngExt;
 use tidemill_crd::{Cluster, Outcome, Verdict};
 
 use super::{finalize, say};
 use crate::{
     apply::{ApplyError, Site},
     context::Context,
-    controller::PassError,
+    controller::{PassError, jittered},
     metrics::KindLabel,
     names::Names,
     observe::{observe_kubernetes, observe_quorum},
@@ -88,7 +87,7 @@ async fn decide(
     let mut observed = observe_kubernetes(&context.client, &names.namespace, &names.cluster)
         .await
         .map_err(PassError::kube("reading children"))?;
-    let link = context.link(&cluster.uid().unwrap_or_default(), names, cluster.spec.meta.replicas);
+    let link = context.connection(cluster).link;
     observe_quorum(link.peers(), names, &mut observed).await;
     link.complete(&mut observed).await;
     let fresh_id = uuid::Uuid::new_v4().to_string();
@@ -125,9 +124,4 @@ fn minute_of_week() -> u32 {
     // 1 January 1970 was a Thursday.
     let minutes = now.as_secs() / 60 + 3 * 24 * 60;
     u32::try_from(minutes % (7 * 24 * 60)).unwrap_or(0)
-}
-
-/// Plus or minus a fifth, so that objects made together are not looked at together for ever.
-fn jittered(time: Duration) -> Duration {
-    time.mul_f64(rand::rng().random_range(0.8..1.2))
 }

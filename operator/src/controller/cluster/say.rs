@@ -4,14 +4,14 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
-    runtime::events::{Event, EventType},
+    runtime::events::EventType,
 };
 use serde_json::json;
 use tidemill_crd::{Cluster, Outcome, apply_conditions, find, is_true};
 
 use crate::{
     context::Context,
-    controller::PassError,
+    controller::{PassError, events},
     metrics::KindLabel,
     names::Names,
     plan::{self, Plan},
@@ -65,7 +65,9 @@ pub(super) async fn status(
             Outcome::Rejected | Outcome::Retrying => EventType::Warning,
             _ => EventType::Normal,
         };
-        publish(context, cluster, type_, &plan.verdict.reason, "Reconcile", &plan.verdict.message).await;
+        let about = cluster.object_ref(&());
+        events::publish(context, &about, type_, &plan.verdict.reason, "Reconcile", &plan.verdict.message)
+            .await;
     }
     Ok(())
 }
@@ -81,25 +83,5 @@ pub(super) async fn event(context: &Context, cluster: &Cluster, action: &str, wh
     if action == "Apply" || action == "NoteUuid" {
         return;
     }
-    publish(context, cluster, EventType::Normal, action, action, what).await;
-}
-
-async fn publish(
-    context: &Context,
-    cluster: &Cluster,
-    type_: EventType,
-    reason: &str,
-    action: &str,
-    note: &str,
-) {
-    let event = Event {
-        type_,
-        reason: reason.to_owned(),
-        note: Some(note.chars().take(900).collect()),
-        action: action.to_owned(),
-        secondary: None,
-    };
-    if let Err(e) = context.recorder.publish(&event, &cluster.object_ref(&())).await {
-        tracing::debug!(error = %e, "an Event was not written");
-    }
+    events::publish(context, &cluster.object_ref(&()), EventType::Normal, action, action, what).await;
 }

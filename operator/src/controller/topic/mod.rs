@@ -1,0 +1,129 @@
+//! The controller of Topics: by the thousand (rule 17).
+
+mod batch;
+mod feed;
+mod finalize;
+mod judge;
+mod pass;
+mod say;
+mod sweep;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use kube::{
+    ResourceExt,
+    runtime::{
+        Controller,
+        controller::{Action, Config},
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use parking_lot::Mutex;
+use tidemill_crd::{Cluster, Topic};
+use tidemill_runtime::Supervisor;
+
+use super::{PassError, cluster::scoped};
+use crate::context::Context;
+
+pub use batch::{Batches, NoAnswer};
+
+/// Passes at once: nearly all of them wait for a shared call.
+const CONCURRENCY: u16 = 512;
+/// Notices of the change feed that wait for a pass.
+const NOTICES: usize = 10_000;
+
+/// What a pass over a Topic needs.
+pub(super) struct Shared {
+    pub(super) context: Arc<Context>,
+    pub(super) clusters: Store<Cluster>,
+    /// Own writes of the status, by namespace and name: their echo is no news. A generation alone would not do as a sign,
+    /// a finalizer does not change it.
+    written: Mutex<HashMap<(String, String), Written>>,
+}
+
+/// What was written last.
+struct Written {
+    version: String,
+    again: Duration,
+}
+
+impl Shared {
+    fn key(topic: &Topic) -> (String, String) {
+        (topic.namespace().unwrap_or_default(), topic.name_any())
+    }
+
+    /// Notes an own write and when to look again.
+    pub(super) fn wrote(&self, topic: &Topic, version: Option<String>, again: Duration) {
+        if let Some(version) = version {
+            self.written.lock().insert(Self::key(topic), Written { version, again });
+        }
+    }
+
+    /// Whether this is the echo of an own write: then when to look again.
+    pub(super) fn echo(&self, topic: &Topic) -> Option<Duration> {
+        let written = self.written.lock().remove(&Self::key(topic))?;
+        (Some(written.version) == topic.resource_version()).then_some(written.again)
+    }
+
+    /// Something else happened to it: the next pass looks.
+    pub(super) fn news(&self, namespace: &str, name: &str) {
+        self.written.lock().remove(&(namespace.to_owned(), name.to_owned()));
+    }
+}
+
+/// Runs until `supervisor` stops. `clusters` is the store of the Clusters' controller.
+pub async fn run(context: Arc<Context>, clusters: Store<Cluster>, supervisor: Supervisor) {
+    // Without it every Topic would look as if its Cluster were gone.
+    if clusters.wait_until_ready().await.is_err() {
+        return;
+    }
+    let (notices, noticed) = futures::channel::mpsc::channel(NOTICES);
+    let controller = Controller::new(scoped::<Topic>(&context), watcher::Config::default());
+    let parents = controller.store();
+    let shared =
+        Arc::new(Shared { context: context.clone(), clusters: clusters.clone(), written: Mutex::default() });
+    supervisor.spawn_until_stop("topic feeds", feed::run(shared.clone(), notices));
+    supervisor.spawn_until_stop("topic claims", sweep::run(context.clone(), clusters));
+    let token = supervisor.token().clone();
+    controller
+        .with_config(Config::default().concurrency(CONCURRENCY))
+        // A Topic that waits for its Cluster hears when it changes.
+        .watches(scoped::<Cluster>(&context), watcher::Config::default(), move |cluster| {
+            waiting(&parents, &cluster)
+        })
+        .reconcile_on(noticed)
+        .graceful_shutdown_on(async move { token.cancelled().await })
+        .run(pass::reconcile, failed, shared)
+        .for_each(|result| async move {
+            if let Err(e) = result {
+                tracing::debug!(error = %e, "controller of topics");
+            }
+        })
+        .await;
+}
+
+/// Topics of this Cluster that are not as they should be, or that go: the others have nothing to gain.
+fn waiting(topics: &Store<Topic>, cluster: &Cluster) -> Vec<ObjectRef<Topic>> {
+    let (name, namespace) = (cluster.name_any(), cluster.namespace());
+    let of = |t: &Topic| {
+        t.spec.cluster_ref.name == name
+            && t.spec.cluster_ref.namespace.clone().or_else(|| t.namespace()) == namespace
+    };
+    let open = |t: &Topic| {
+        t.metadata.deletion_timestamp.is_some()
+            || !t.status.as_ref().is_some_and(|s| tidemill_crd::is_true(&s.conditions, "Ready"))
+    };
+    topics.state().iter().filter(|t| of(t) && open(t)).map(|t| ObjectRef::from_obj(&**t)).collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the controller's signature")]
+fn failed(topic: Arc<Topic>, error: &PassError, shared: Arc<Shared>) -> Action {
+    tracing::warn!(topic = topic.name_any(), namespace = topic.namespace(), error = %error, "a pass failed");
+    if error.forbidden() {
+        shared.context.metrics.forbidden.inc();
+        return Action::requeue(Duration::from_secs(60));
+    }
+    Action::requeue(Duration::from_secs(5))
+}
