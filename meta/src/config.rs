@@ -41,6 +41,8 @@ pub struct MetaConfig {
     pub repair_grace_ms: u64,
     /// Repairs that one bookie gets at once.
     pub repairs_per_bookie: usize,
+    /// All replicas of each closed ledger are compared so often, ms.
+    pub compare_every_ms: u64,
 }
 
 fn ms(d: Duration) -> u64 {
@@ -65,6 +67,7 @@ impl Default for MetaConfig {
             lost_after_ms: ms(defaults::LOST_AFTER),
             repair_grace_ms: ms(defaults::REPAIR_GRACE),
             repairs_per_bookie: defaults::REPAIRS_PER_BOOKIE,
+            compare_every_ms: ms(defaults::COMPARE_EVERY),
         }
     }
 }
@@ -121,6 +124,9 @@ impl MetaConfig {
         }
         if !(100..=3_600_000).contains(&self.repair_grace_ms) {
             return refuse("repair-grace-ms", "100 to 3600000".to_owned());
+        }
+        if !(1_000..=365 * 24 * 3_600_000).contains(&self.compare_every_ms) {
+            return refuse("compare-every-ms", "1000 to 31536000000 (a year)".to_owned());
         }
         if !(1..=1_000).contains(&self.repairs_per_bookie) {
             return refuse("repairs-per-bookie", "1 to 1000".to_owned());

@@ -25,6 +25,9 @@ pub(crate) struct Counters {
     pub(crate) audits: Counter,
     pub(crate) audit_looks: Counter,
     pub(crate) audit_recoveries: Counter,
+    pub(crate) audit_compared: Counter,
+    pub(crate) audit_copies: Counter,
+    pub(crate) audit_divergent: Counter,
 }
 
 impl Counters {
@@ -39,6 +42,13 @@ impl Counters {
             "Proposals and watches refused because too many were under way",
             self.overloaded.clone(),
         );
+        r.register(
+            "audit_compared",
+            "Closed ledgers whose replicas are all the same",
+            self.audit_compared.clone(),
+        );
+        r.register("audit_copies", "Copies of entries that were compared", self.audit_copies.clone());
+        r.register("audit_divergent", "Ledgers with copies that differ", self.audit_divergent.clone());
         r.register("audits", "Passes of the auditor", self.audits.clone());
         r.register(
             "audit_looks",

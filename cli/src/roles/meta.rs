@@ -33,6 +33,7 @@ impl Role for Meta {
             "repair-grace-ms",
             "An owner rolls its ledger away from a bookie that leaves within, else the auditor recovers it",
         ),
+        ("compare-every-ms", "All replicas of each closed ledger are compared so often"),
         ("repairs-per-bookie", "Repairs that one bookie gets at once"),
     ];
 

@@ -52,6 +52,8 @@ pub const SPECULATIVE_READ_FLOOR: Duration = Duration::from_millis(10);
 pub const REPAIR_GRACE: Duration = Duration::from_secs(60);
 /// A bookie without a session for so long is lost, when it is the only one, or all of them are of one zone.
 pub const LOST_AFTER: Duration = Duration::from_secs(3600);
+/// All replicas of a closed ledger are compared so often: finds silent divergence.
+pub const COMPARE_EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Repairs that the auditor gives a bookie at once.
 pub const REPAIRS_PER_BOOKIE: usize = 16;
 /// Bytes a second that repairs write to a bookie.

@@ -27,7 +27,11 @@ struct Scene {
 }
 
 fn options(bookies: u8, restart: bool) -> Options {
-    let set = vec!["meta.repair-grace-ms=2000".to_owned(), "bookie.segment-bytes=33554432".to_owned()];
+    let set = vec![
+        "meta.compare-every-ms=1000".to_owned(),
+        "meta.repair-grace-ms=2000".to_owned(),
+        "bookie.segment-bytes=33554432".to_owned(),
+    ];
     Options { bookies, restart, set, ..Options::default() }
 }
 

@@ -5,7 +5,13 @@ use std::time::Duration;
 use tidemill_ledger::{BookieTable, core::repair::Verdict};
 use tidemill_types::{LedgerId, LedgerRecord, LedgerState, meta::Command};
 
-use super::pass::{Memory, limbo_counts, start};
+use super::{
+    compare::Compared,
+    pass::{Memory, limbo_counts, start},
+};
+
+/// A comparison that could not be made is tried again after.
+const COMPARE_AGAIN: Duration = Duration::from_secs(600);
 
 /// An answer.
 #[derive(Debug)]
@@ -16,6 +22,13 @@ pub(super) enum Finding {
         record: Box<LedgerRecord>,
         /// What follows.
         verdict: Verdict,
+    },
+    /// All replicas of a ledger were compared.
+    Compared {
+        /// The record that was compared.
+        record: Box<LedgerRecord>,
+        /// What was seen.
+        compared: Compared,
     },
     /// A recovery ended.
     Recovered {
@@ -31,6 +44,7 @@ impl Memory {
     pub(super) fn found(&mut self, finding: Finding, table: &BookieTable, now: Duration) -> Option<Command> {
         match finding {
             Finding::Looked { record, verdict } => self.looked(&record, verdict, table, now),
+            Finding::Compared { record, compared } => self.compared(&record, compared, table, now),
             Finding::Recovered { ledger, done } => {
                 self.recovering.remove(&ledger);
                 match done {
@@ -41,6 +55,33 @@ impl Memory {
                     }
                 }
                 None
+            }
+        }
+    }
+
+    fn compared(
+        &mut self,
+        record: &LedgerRecord,
+        compared: Compared,
+        table: &BookieTable,
+        now: Duration,
+    ) -> Option<Command> {
+        self.comparing.remove(&record.id);
+        let next = match compared {
+            Compared::Same { .. } | Compared::Differs { .. } => self.settings.compare_every,
+            Compared::Lacks { .. } | Compared::Unknown => COMPARE_AGAIN.min(self.settings.compare_every),
+        };
+        self.compare_at.insert(record.id, now + next);
+        match compared {
+            Compared::Same { .. } | Compared::Unknown => None,
+            Compared::Differs { entry, bookie } => {
+                tracing::error!(ledger = %record.id, %entry, %bookie, "copies of an entry differ (R24): none is changed");
+                None
+            }
+            Compared::Lacks { bookie, limbo_count } => {
+                tracing::warn!(ledger = %record.id, %bookie, "a member lacks entries of a closed ledger");
+                self.pause(record.id, record.fragment_seq, Some(bookie), now);
+                table.get(bookie).is_some_and(|b| b.live).then(|| start(record, bookie, limbo_count))
             }
         }
     }

@@ -6,6 +6,7 @@
 //! it within the grace is recovered from here.
 
 mod access;
+mod compare;
 mod findings;
 mod look;
 mod lost;

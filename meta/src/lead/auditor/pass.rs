@@ -12,7 +12,8 @@ use tidemill_ledger::{
 };
 use tidemill_metadata::State;
 use tidemill_types::{
-    BookieId, BookieState, FragmentSeq, LedgerId, LedgerRecord, LedgerState, Offset, Repair, Version,
+    BookieId, BookieState, EntryId, FragmentSeq, LedgerId, LedgerRecord, LedgerState, Offset, Repair,
+    Version,
     meta::{Command, FinishRepair, RepairOutcome, StartRepair},
 };
 
@@ -25,6 +26,8 @@ use super::{
 const COMMANDS: usize = 256;
 /// Looks under way at once.
 const LOOKS: usize = 64;
+/// Comparisons under way at once.
+const COMPARES: usize = 2;
 /// Recoveries under way at once.
 const RECOVERIES: usize = 16;
 /// A worker that is away for longer has its repair taken away.
@@ -42,6 +45,8 @@ pub(super) struct Settings {
     pub(super) lost_after: Duration,
     /// Repairs with one target at once.
     pub(super) per_bookie: usize,
+    /// All replicas of a closed ledger are compared so often.
+    pub(super) compare_every: Duration,
 }
 
 /// What is remembered within a term.
@@ -57,6 +62,9 @@ pub(super) struct Memory {
     /// Looked at and found complete as of this: the version, and the limbo counts of its members together.
     pub(super) complete: HashMap<LedgerId, (Version, u64)>,
     pub(super) looking: HashSet<LedgerId>,
+    pub(super) comparing: HashSet<LedgerId>,
+    /// When the replicas of a ledger are compared next; at once when it is not here.
+    pub(super) compare_at: HashMap<LedgerId, Duration>,
     pub(super) recovering: HashSet<LedgerId>,
 }
 
@@ -75,6 +83,7 @@ struct Pause {
 pub(super) struct Pass {
     pub(super) commands: Vec<Command>,
     pub(super) looks: Vec<LedgerRecord>,
+    pub(super) compares: Vec<LedgerRecord>,
     pub(super) recoveries: Vec<(LedgerId, Offset)>,
     pub(super) table: Arc<BookieTable>,
     pub(super) report: Report,
@@ -90,6 +99,8 @@ impl Memory {
             pauses: HashMap::new(),
             complete: HashMap::new(),
             looking: HashSet::new(),
+            comparing: HashSet::new(),
+            compare_at: HashMap::new(),
             recovering: HashSet::new(),
         }
     }
@@ -115,6 +126,7 @@ impl Memory {
         // What needs nothing any more is forgotten.
         self.pauses.retain(|l, _| state.ledger(*l).is_some());
         self.complete.retain(|l, (v, _)| state.ledger(*l).is_some_and(|r| r.version == *v));
+        self.compare_at.retain(|l, _| state.ledger(*l).is_some());
         pass.report = self.progress.finish(now);
         pass
     }
@@ -173,6 +185,14 @@ impl Memory {
             && partition.owner.is_none_or(|o| !state.is_live(o.session));
         if n.none() && !ownerless {
             self.pauses.remove(&l.id);
+            let holds = l.state == LedgerState::Closed && l.last_entry.is_some_and(|e| e >= EntryId::FIRST);
+            if holds
+                && self.compare_at.get(&l.id).is_none_or(|at| *at <= now)
+                && self.comparing.len() < COMPARES
+                && self.comparing.insert(l.id)
+            {
+                pass.compares.push(l.clone());
+            }
             return;
         }
         if !n.none() {

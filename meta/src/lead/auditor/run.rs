@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{
     access::Access,
+    compare::{Compared, compare},
     findings::Finding,
     look::look,
     pass::{Memory, Pass, Settings},
@@ -40,6 +41,7 @@ pub(in crate::lead) async fn run(node: &Arc<Node>, term: u64) {
         grace: Duration::from_millis(node.config.repair_grace_ms),
         lost_after: Duration::from_millis(node.config.lost_after_ms),
         per_bookie: node.config.repairs_per_bookie,
+        compare_every: Duration::from_millis(node.config.compare_every_ms),
     });
     let begin = Instant::now();
     let mut tasks: JoinSet<Finding> = JoinSet::new();
@@ -52,7 +54,7 @@ pub(in crate::lead) async fn run(node: &Arc<Node>, term: u64) {
         });
         let Ok((back, pass)) = looked.await else { return };
         memory = back;
-        let Pass { commands, looks, recoveries, table, report } = pass;
+        let Pass { commands, looks, compares, recoveries, table, report } = pass;
         *node.duties.audit.lock() = Some(report);
         node.counters.audits.inc();
         tell.send_replace(table.clone());
@@ -64,6 +66,13 @@ pub(in crate::lead) async fn run(node: &Arc<Node>, term: u64) {
             tasks.spawn(async move {
                 let verdict = look(transport, cluster, table, &record).await;
                 Finding::Looked { record: Box::new(record), verdict }
+            });
+        }
+        for record in compares {
+            let (transport, table) = (transport.clone(), table.clone());
+            tasks.spawn(async move {
+                let compared = compare(&transport, cluster, table, &record).await;
+                Finding::Compared { record: Box::new(record), compared }
             });
         }
         for (ledger, base) in recoveries {
@@ -82,11 +91,15 @@ pub(in crate::lead) async fn run(node: &Arc<Node>, term: u64) {
             tokio::select! {
                 () = sleep_until(next) => break,
                 Some(found) = tasks.join_next() => match found {
-                    Ok(found) => commands.extend(memory.found(found, &table, begin.elapsed())),
+                    Ok(found) => {
+                        count(node, &found);
+                        commands.extend(memory.found(found, &table, begin.elapsed()));
+                    }
                     Err(error) => {
                         tracing::error!(%error, "a task of the auditor failed");
                         tasks.shutdown().await;
                         memory.looking.clear();
+                        memory.comparing.clear();
                         memory.recovering.clear();
                     }
                 },
@@ -100,5 +113,18 @@ async fn propose(node: &Arc<Node>, term: u64, commands: Vec<Command>) {
     for some in commands.chunks(AT_ONCE) {
         // A rejection means that the record moved on: the next pass sees it.
         join_all(some.iter().map(|c| node.propose_own(Some(term), c.clone()))).await;
+    }
+}
+
+fn count(node: &Node, found: &Finding) {
+    if let Finding::Compared { compared, .. } = found {
+        match compared {
+            Compared::Same { copies } => {
+                node.counters.audit_compared.inc();
+                node.counters.audit_copies.inc_by(*copies);
+            }
+            Compared::Differs { .. } => drop(node.counters.audit_divergent.inc()),
+            Compared::Lacks { .. } | Compared::Unknown => {}
+        }
     }
 }

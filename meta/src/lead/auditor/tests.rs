@@ -16,6 +16,7 @@ use tidemill_types::{
 use uuid::Uuid;
 
 use super::{
+    compare::Compared,
     findings::Finding,
     pass::{Memory, Pass, Settings},
 };
@@ -32,7 +33,7 @@ fn s(n: u64) -> Duration {
 }
 
 fn memory() -> Memory {
-    Memory::new(Settings { grace: s(60), lost_after: s(3_600), per_bookie: 2 })
+    Memory::new(Settings { grace: s(60), lost_after: s(3_600), per_bookie: 2, compare_every: s(1_000) })
 }
 
 /// Four bookies, a broker that owns the one partition of a topic with three copies.
@@ -345,6 +346,29 @@ fn one_bookie_or_one_zone_is_given_up_by_itself_and_no_more() {
     assert_eq!(lost(["", "", "", ""], &[2, 3]), [0; 0], "a person should look");
     assert_eq!(lost(["a", "a", "b", "b"], &[1, 2]), [1, 2]);
     assert_eq!(lost(["a", "a", "b", "b"], &[2, 3]), [0; 0]);
+}
+
+#[test]
+fn closed_ledgers_are_compared_again_and_again() {
+    let mut c = Cluster::new();
+    let mut m = memory();
+    let l = c.ledger(&[1, 2, 3]);
+    assert!(c.pass(&mut m, s(0)).compares.is_empty(), "an open one has no end");
+    c.close(l, vec![]);
+    let pass = c.pass(&mut m, s(1));
+    assert_eq!(pass.compares.len(), 1);
+    assert!(c.pass(&mut m, s(2)).compares.is_empty(), "once at a time");
+    let same = Compared::Same { copies: 30 };
+    let found = |c: &Cluster, compared| Finding::Compared { record: Box::new(c.record(l)), compared };
+    assert_eq!(m.found(found(&c, same), &pass.table, s(3)), None);
+    assert!(c.pass(&mut m, s(1_002)).compares.is_empty());
+    assert_eq!(c.pass(&mut m, s(1_003)).compares.len(), 1);
+    let lacks = Compared::Lacks { bookie: id(2), limbo_count: 0 };
+    let start = m.found(found(&c, lacks), &pass.table, s(1_004)).unwrap();
+    c.lead(start);
+    assert_eq!(c.record(l).repair.unwrap().target, id(2), "what is missing is filled up");
+    let differs = Compared::Differs { entry: EntryId(1), bookie: id(3) };
+    assert_eq!(m.found(found(&c, differs), &pass.table, s(1_005)), None, "an alarm, never a choice");
 }
 
 #[test]
