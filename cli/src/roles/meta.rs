@@ -35,6 +35,7 @@ impl Role for Meta {
         ),
         ("compare-every-ms", "All replicas of each closed ledger are compared so often"),
         ("repairs-per-bookie", "Repairs that one bookie gets at once"),
+        ("purge-wait-ms", "A deleted topic is purged when two ticks were past its time, so far apart"),
     ];
 
     async fn start(config: MetaConfig, sup: &Supervisor, metrics: &Metrics) -> Result<MetaHandle, CliError> {

@@ -421,6 +421,7 @@ fn says_not_written(code: Option<ErrorCode>) -> bool {
                 | C::Overloaded
                 | C::NotReady
                 | C::UnknownTopic
+                | C::TopicTombstoned
                 | C::UnknownPartition
                 | C::InvalidArgument
                 | C::InvalidBatch
