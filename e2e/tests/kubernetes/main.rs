@@ -4,6 +4,7 @@
 //! own. Those that take long are ignored unless the full run is asked for.
 
 mod deletion;
+mod gitops;
 mod image;
 mod kills;
 mod manifests;

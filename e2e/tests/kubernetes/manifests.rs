@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use tidemill_e2e::kube::{Namespace, Operator, Size, apply, cluster, refused, seen};
+use tidemill_e2e::kube::{CLUSTER, Namespace, Operator, Size, apply, cluster, refused, seen, topic};
 
 use crate::merge::merged;
 
@@ -180,4 +180,114 @@ fn verdict(of: &str, all: usize, wrong: &[String]) -> Result<()> {
         bail!("{} of {all}:\n{}", wrong.len(), wrong.join("\n"));
     }
     seen(format!("{all} bad {of} refused, each with the message that names what is wrong"))
+}
+
+#[test]
+fn bad_topics_are_refused_with_a_reason() -> Result<()> {
+    bad("bad-topics", "Topics", &topic("orders", 2), &new_topics(), &changed_topics())
+}
+
+#[test]
+fn bad_consumer_groups_are_refused_with_a_reason() -> Result<()> {
+    let good = json!({
+        "apiVersion": "tidemill.dev/v1alpha1",
+        "kind": "ConsumerGroup",
+        "metadata": { "name": "billing" },
+        "spec": { "clusterRef": { "name": CLUSTER }, "topics": ["orders"] },
+    });
+    bad("bad-groups", "ConsumerGroups", &good, &new_groups(), &changed_groups())
+}
+
+/// Objects that name a Cluster which is not there: the definition judges them all the same.
+fn bad(prefix: &str, of: &str, good: &Value, new: &[Case], changed: &[Case]) -> Result<()> {
+    Operator::installed()?;
+    let namespace = Namespace::create(prefix)?;
+    let ns = namespace.name();
+    let mut wrong = check(ns, good, new)?;
+    apply(ns, &good.to_string()).context("the good one")?;
+    wrong.extend(check(ns, good, changed)?);
+    verdict(of, new.len() + changed.len(), &wrong)
+}
+
+fn new_topics() -> Vec<Case> {
+    vec![
+        ("no Cluster", spec(json!({ "clusterRef": null })), "spec.clusterRef: Required value"),
+        (
+            "a Cluster with a long name",
+            spec(json!({ "clusterRef": { "name": "c".repeat(25) } })),
+            "spec.clusterRef.name",
+        ),
+        ("no partitions", spec(json!({ "partitions": 0 })), "spec.partitions"),
+        ("too many partitions", spec(json!({ "partitions": 100_001 })), "spec.partitions"),
+        ("partitions as text", spec(json!({ "partitions": "2" })), "must be of type integer"),
+        ("a name with a slash", spec(json!({ "topicName": "a/b" })), "spec.topicName"),
+        ("a name that is too long", spec(json!({ "topicName": "a".repeat(250) })), "spec.topicName"),
+        ("a name of the system", spec(json!({ "topicName": "__groups" })), "those belong to the system"),
+        ("a name of dots", spec(json!({ "topicName": ".." })), "a topic's name is not '.' or '..'"),
+        (
+            "more acknowledgements than copies",
+            spec(json!({ "replication": { "copies": 2, "ackQuorum": 3 } })),
+            "ackQuorum is at most copies",
+        ),
+        ("no copies", spec(json!({ "replication": { "copies": 0 } })), "spec.replication.copies"),
+        ("a retention without a unit", spec(json!({ "retention": { "time": "7" } })), "spec.retention.time"),
+        ("a size with a word", spec(json!({ "retention": { "bytes": "much" } })), "spec.retention.bytes"),
+        ("an unknown field", spec(json!({ "partition": 3 })), "unknown field \"spec.partition\""),
+        ("an unknown policy", spec(json!({ "deletionPolicy": "Forget" })), "spec.deletionPolicy"),
+        ("an adoption that is none", spec(json!({ "adoption": "Steal" })), "spec.adoption"),
+        ("a delay without a unit", spec(json!({ "purgeAfter": "72" })), "spec.purgeAfter"),
+    ]
+}
+
+fn changed_topics() -> Vec<Case> {
+    vec![
+        ("another Cluster", spec(json!({ "clusterRef": { "name": "other" } })), "clusterRef is immutable"),
+        ("a name afterwards", spec(json!({ "topicName": "other" })), "topicName is immutable"),
+        ("fewer partitions", spec(json!({ "partitions": 1 })), "partitions only grow"),
+    ]
+}
+
+fn new_groups() -> Vec<Case> {
+    vec![
+        ("no Cluster", spec(json!({ "clusterRef": null })), "spec.clusterRef: Required value"),
+        ("a name with a blank", spec(json!({ "groupName": "a b" })), "spec.groupName"),
+        ("a mode that is none", spec(json!({ "mode": "Stack" })), "spec.mode"),
+        (
+            "deliveries of a stream",
+            spec(json!({ "delivery": { "maxDeliveries": 3 } })),
+            "delivery belongs to the modes Queue and FifoQueue",
+        ),
+        (
+            "too many deliveries",
+            spec(json!({ "mode": "Queue", "delivery": { "maxDeliveries": 1001 } })),
+            "spec.delivery.maxDeliveries",
+        ),
+        (
+            "a lease without a unit",
+            spec(json!({ "mode": "Queue", "delivery": { "leaseDuration": "30" } })),
+            "spec.delivery.leaseDuration",
+        ),
+        ("a start that is none", spec(json!({ "startAt": "yesterday" })), "spec.startAt"),
+        (
+            "a reset without an id",
+            spec(json!({ "reset": { "to": "earliest" } })),
+            "spec.reset.id: Required value",
+        ),
+        ("a reset to nowhere", spec(json!({ "reset": { "id": "1", "to": "middle" } })), "spec.reset.to"),
+        ("a lag below nothing", spec(json!({ "limits": { "maxLag": -1 } })), "spec.limits.maxLag"),
+        (
+            "an unknown strategy",
+            spec(json!({ "assignment": { "strategy": "random" } })),
+            "spec.assignment.strategy",
+        ),
+        ("an unknown field", spec(json!({ "topic": "a" })), "unknown field \"spec.topic\""),
+    ]
+}
+
+fn changed_groups() -> Vec<Case> {
+    vec![
+        ("another Cluster", spec(json!({ "clusterRef": { "name": "other" } })), "clusterRef is immutable"),
+        ("a name afterwards", spec(json!({ "groupName": "other" })), "groupName is immutable"),
+        ("another mode", spec(json!({ "mode": "Queue" })), "mode is immutable"),
+    ]
 }

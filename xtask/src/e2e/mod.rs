@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Also what takes long: large numbers, many kills, broken nodes
     #[arg(long)]
     full: bool,
+    /// Also a pipeline with Flux, whose controllers take some ten minutes to build once
+    #[arg(long)]
+    gitops: bool,
     /// Nodes of the cluster that is started
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=9))]
     nodes: u8,
@@ -101,7 +104,7 @@ fn build(workspace: &Workspace, args: &Args, report: &mut Report) -> anyhow::Res
         report.step("the binaries and tests", build)?;
     }
     report.step("the judge of health", || go_program::build(workspace, "kstatus").map(drop))?;
-    if args.full {
+    if args.gitops {
         let tools = Tools::new(workspace)?;
         report.step("the GitOps controllers", || tools.build_gitops(workspace))?;
     }
@@ -126,8 +129,13 @@ fn command(workspace: &Workspace, args: &Args, cluster: &Cluster, lines: &Path) 
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "kubernetes", "--"]);
     // They share one cluster, and measure it.
     command.arg("--test-threads=1").arg("--nocapture").args(&args.filters);
-    if args.full {
+    if args.full || args.gitops {
         command.arg("--include-ignored");
+    }
+    if args.gitops && !args.full {
+        command.arg("gitops::");
+    } else if !args.gitops {
+        command.args(["--skip", "gitops::"]);
     }
     let path = env::var("PATH").unwrap_or_default();
     command
@@ -136,7 +144,7 @@ fn command(workspace: &Workspace, args: &Args, cluster: &Cluster, lines: &Path) 
         .env("TIDEMILL_E2E_IMAGE", &cluster.image)
         .env("TIDEMILL_E2E_REPORT", lines)
         .env("TIDEMILL_E2E_KSTATUS", go_program::place(workspace, "kstatus")?);
-    if args.full {
+    if args.gitops {
         command.env("TIDEMILL_E2E_GITOPS", tools.dir());
     }
     if cluster.own {
