@@ -37,8 +37,8 @@ final class Kafka implements Peer {
     @Override
     public void create(int partitions) throws Exception {
         Properties p = properties();
-        p.put("request.timeout.ms", "1000");
-        p.put("default.api.timeout.ms", "3000");
+        p.put("request.timeout.ms", "5000");
+        p.put("default.api.timeout.ms", "60000");
         try (Admin admin = Admin.create(p)) {
             admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 3))).all().get();
         } catch (java.util.concurrent.ExecutionException e) {
