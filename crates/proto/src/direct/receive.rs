@@ -65,7 +65,7 @@ pub struct Inbound<M>(Source<M>);
 
 #[derive(Debug)]
 enum Source<M> {
-    Stub(Streaming<M>),
+    Stub(Box<Streaming<M>>),
     Body(Box<Reader>),
 }
 
@@ -87,7 +87,7 @@ impl<M> Inbound<M> {
             Some(body) => {
                 Source::Body(Box::new(Reader { body, rope: Rope::default(), len: None, max, ended: false }))
             }
-            None => Source::Stub(request.into_inner()),
+            None => Source::Stub(Box::new(request.into_inner())),
         })
     }
 }
@@ -107,7 +107,7 @@ impl<M: Message + Default> Stream for Inbound<M> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match &mut self.get_mut().0 {
-            Source::Stub(s) => Pin::new(s).poll_next(cx),
+            Source::Stub(s) => Pin::new(&mut **s).poll_next(cx),
             Source::Body(r) => {
                 let next = ready!(r.poll(cx));
                 r.ended |= !matches!(next, Ok(Some(_)));
