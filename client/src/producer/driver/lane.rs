@@ -426,6 +426,7 @@ fn says_not_written(code: Option<ErrorCode>) -> bool {
                 | C::InvalidArgument
                 | C::InvalidBatch
                 | C::MessageTooLarge
+                | C::InvalidTopicName
                 | C::OutOfOrderSequence
                 | C::UnknownProducer
                 | C::ProducerFenced
