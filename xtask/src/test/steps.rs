@@ -84,6 +84,8 @@ pub(super) const STEPS: &[Step] = &[
                 "--test",
                 "faults",
                 "--test",
+                "groups",
+                "--test",
                 "repair",
                 "--test",
                 "usage",
