@@ -83,9 +83,8 @@ async fn work(client: Client, args: &Args, metrics: OperatorMetrics, sup: &Super
         namespace: args.namespace.clone(),
     };
     let context = Arc::new(Context::new(client, settings, metrics, sup, identity));
-    let (clusters, run) = controller::cluster::start(context.clone(), sup);
-    sup.spawn("clusters", run);
-    sup.spawn("topics", controller::topic::run(context.clone(), clusters.clone(), sup.clone()));
+    sup.spawn("clusters", controller::cluster::run(context.clone(), sup.clone()));
+    sup.spawn("topics", controller::topic::run(context.clone(), sup.clone()));
     sup.spawn("consumer groups", controller::group::run(context, sup.clone()));
     sup.token().cancelled().await;
 }

@@ -18,7 +18,7 @@ use kube::{
     runtime::{
         Controller,
         controller::{Action, Config},
-        reflector::{ObjectRef, Store},
+        reflector::ObjectRef,
         watcher,
     },
 };
@@ -33,17 +33,12 @@ const CONCURRENCY: u16 = 8;
 /// Many events of one change make one pass.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 
-/// The store of all Clusters, and what runs until `supervisor` stops.
-pub fn start(
-    context: Arc<Context>,
-    supervisor: &Supervisor,
-) -> (Store<Cluster>, impl Future<Output = ()> + Send + use<>) {
+/// Runs until `supervisor` stops.
+pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
     let mine = watcher::Config::default().labels(LABEL_CLUSTER);
     let clusters: Api<Cluster> = scoped(&context);
     let token = supervisor.token().clone();
-    let controller = Controller::new(clusters, watcher::Config::default());
-    let store = controller.store();
-    let run = controller
+    Controller::new(clusters, watcher::Config::default())
         .with_config(Config::default().concurrency(CONCURRENCY).debounce(DEBOUNCE))
         .owns(scoped::<StatefulSet>(&context), mine.clone())
         .owns(scoped::<Service>(&context), mine.clone())
@@ -59,8 +54,8 @@ pub fn start(
             if let Err(e) = result {
                 tracing::debug!(error = %e, "controller of clusters");
             }
-        });
-    (store, run)
+        })
+        .await;
 }
 
 /// Of the namespace that is watched, or of all.

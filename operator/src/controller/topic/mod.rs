@@ -10,12 +10,13 @@ mod sweep;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kube::{
     ResourceExt,
     runtime::{
-        Controller,
+        Controller, WatchStreamExt,
         controller::{Action, Config},
+        reflector,
         reflector::{ObjectRef, Store},
         watcher,
     },
@@ -54,6 +55,11 @@ impl Shared {
         (topic.namespace().unwrap_or_default(), topic.name_any())
     }
 
+    /// Whether the Clusters were listed: before, every Topic looks as if its Cluster were gone.
+    pub(super) fn clusters_known(&self) -> bool {
+        self.clusters.wait_until_ready().now_or_never().is_some_and(|known| known.is_ok())
+    }
+
     /// Notes an own write and when to look again.
     pub(super) fn wrote(&self, topic: &Topic, version: Option<String>, again: Duration) {
         if let Some(version) = version {
@@ -73,12 +79,14 @@ impl Shared {
     }
 }
 
-/// Runs until `supervisor` stops. `clusters` is the store of the Clusters' controller.
-pub async fn run(context: Arc<Context>, clusters: Store<Cluster>, supervisor: Supervisor) {
-    // Without it every Topic would look as if its Cluster were gone.
-    if clusters.wait_until_ready().await.is_err() {
-        return;
-    }
+/// Runs until `supervisor` stops.
+pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
+    // A store of its own: one store wakes only one of those who wait for it, and a Cluster's change must be in it before its
+    // Topics get a pass.
+    let (clusters, writer) = reflector::store::<Cluster>();
+    let changed = reflector(writer, watcher(scoped::<Cluster>(&context), watcher::Config::default()))
+        .default_backoff()
+        .touched_objects();
     let (notices, noticed) = futures::channel::mpsc::channel(NOTICES);
     let controller = Controller::new(scoped::<Topic>(&context), watcher::Config::default());
     let parents = controller.store();
@@ -90,9 +98,7 @@ pub async fn run(context: Arc<Context>, clusters: Store<Cluster>, supervisor: Su
     controller
         .with_config(Config::default().concurrency(CONCURRENCY))
         // A Topic that waits for its Cluster hears when it changes.
-        .watches(scoped::<Cluster>(&context), watcher::Config::default(), move |cluster| {
-            waiting(&parents, &cluster)
-        })
+        .watches_stream(changed, move |cluster| waiting(&parents, &cluster))
         .reconcile_on(noticed)
         .graceful_shutdown_on(async move { token.cancelled().await })
         .run(pass::reconcile, failed, shared)

@@ -37,6 +37,9 @@ pub(super) async fn reconcile(topic: Arc<Topic>, shared: Arc<Shared>) -> Result<
 }
 
 async fn pass(topic: &Topic, shared: &Shared) -> Result<Action, PassError> {
+    if !shared.clusters_known() {
+        return Ok(Action::requeue(Duration::from_millis(500)));
+    }
     // Deletion first (rule 1).
     if topic.metadata.deletion_timestamp.is_some() {
         return finalize::delete(topic, shared).await;
