@@ -17,8 +17,9 @@ mod snapshot;
 mod state;
 
 pub use codec::{
-    CodecError, decode_answer, decode_query, decode_request, decode_result, decode_watched, encode_answer,
-    encode_query, encode_request, encode_result, encode_watched,
+    CodecError, decode_answer, decode_positions, decode_query, decode_request, decode_result, decode_view,
+    decode_watched, encode_answer, encode_positions, encode_query, encode_request, encode_result,
+    encode_view, encode_watched,
 };
 pub use snapshot::{Pieces, SNAPSHOT_PIECE_LEN, SNAPSHOT_VERSION, Snapshot, SnapshotError};
 pub use state::{Applied, FEATURE_LEVEL, State, unknown_level};

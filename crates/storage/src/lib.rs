@@ -36,6 +36,7 @@ mod ledgers;
 mod lookup;
 pub mod outcome;
 mod range;
+pub mod recode;
 pub mod report;
 mod rewrite;
 mod scrub;

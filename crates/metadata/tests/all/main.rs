@@ -6,6 +6,7 @@ mod boot;
 mod chain;
 mod close;
 mod control;
+mod corpus;
 mod golden;
 mod groups;
 mod harness;

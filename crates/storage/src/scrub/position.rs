@@ -28,7 +28,7 @@ pub struct ScrubPosition {
 }
 
 impl ScrubPosition {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut b = Vec::with_capacity(29);
         b.extend_from_slice(self.lane.map_or(Uuid::nil(), |l| l.0).as_bytes());
         b.extend_from_slice(&self.segment.to_be_bytes());
@@ -37,7 +37,7 @@ impl ScrubPosition {
         frame(MAGIC, VERSION, &b)
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut r = Reader(unframe(MAGIC, VERSION, bytes).ok()?);
         let lane = r.uuid()?;
         let position = Self {
