@@ -41,6 +41,8 @@ pub struct BookieConfig {
     pub control_queue: usize,
     /// Cache of sealed index blocks, bytes.
     pub index_cache_bytes: usize,
+    /// Newest entries that are kept in memory, per lane, bytes.
+    pub recent_bytes: usize,
     /// Linearizable reads under way at once for first touches (R27).
     pub first_touch_reads: usize,
     /// No plain adds above this share of the fullest disk, per cent.
@@ -82,6 +84,7 @@ impl Default for BookieConfig {
             read_in_flight_bytes: defaults::READ_IN_FLIGHT_BYTES,
             control_queue: defaults::CONTROL_QUEUE,
             index_cache_bytes: defaults::SEALED_INDEX_CACHE,
+            recent_bytes: defaults::RECENT_BYTES,
             first_touch_reads: 32,
             disk_read_only_percent: defaults::DISK_READ_ONLY_PERCENT,
             disk_read_write_percent: defaults::DISK_READ_WRITE_PERCENT,

@@ -38,6 +38,7 @@ fn engine_config(config: &BookieConfig, fatal: Supervisor) -> Result<EngineConfi
         max_entry_bytes: config.max_entry_bytes,
         queue_bytes: config.add_queue_bytes,
         index_cache_bytes: config.index_cache_bytes as u64,
+        recent_bytes: config.recent_bytes,
         reserve_bytes: config.disk_reserve_bytes,
         space: SpaceLimits {
             read_only_at: share(config.disk_read_only_percent),

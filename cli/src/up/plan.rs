@@ -33,6 +33,8 @@ pub(crate) struct Plan {
 
 /// Copies of a topic unless it says otherwise.
 const COPIES: u8 = 3;
+/// Memory budget of a broker of `up`, bytes: a quarter of that of a broker with a machine of its own.
+const BROKER_MEMORY: u64 = 256 << 20;
 
 impl Plan {
     /// Chooses names, ports and configuration.
@@ -49,6 +51,7 @@ impl Plan {
         })?;
         let mut brokers = members(args.brokers, "broker", layout, |_, _| {
             let mut keys = vec![("meta".to_owned(), meta_list.clone())];
+            keys.push(("memory-bytes".to_owned(), BROKER_MEMORY.to_string()));
             if args.bookies < COPIES {
                 keys.push(("max-copies".to_owned(), args.bookies.to_string()));
             }

@@ -77,6 +77,8 @@ pub const CONTROL_QUEUE: usize = 4_096;
 pub const SCRUB_INTERVAL: Duration = Duration::from_hours(7 * 24);
 /// Most bytes a second that scrubbing reads.
 pub const SCRUB_BYTES_PER_SECOND: u64 = 16 << 20;
+/// Newest entries that a bookie keeps in memory per lane, bytes: readers of the tail are served by brokers.
+pub const RECENT_BYTES: usize = 16 << 20;
 /// Kept per lane for fences, collections and recovery adds on a full disk, bytes; at most a segment.
 pub const DISK_RESERVE_BYTES: u64 = 32 << 20;
 /// Read-only above this share of the disk, per cent.

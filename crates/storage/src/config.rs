@@ -95,7 +95,7 @@ impl EngineConfig {
             max_entry_bytes: 8 << 20,
             queue_bytes: 64 << 20,
             overload_delay: Duration::from_millis(50),
-            recent_bytes: 64 << 20,
+            recent_bytes: 16 << 20,
             index_cache_bytes: 64 << 20,
             reserve_bytes: 32 << 20,
             space: SpaceLimits::default(),

@@ -39,20 +39,27 @@ impl LedgerWriter {
     /// # Errors
     /// [`AppendRefused`]: the entry stands in no ledger.
     pub fn append(&self, envelope: &[u8], body: &[Bytes]) -> Result<AppendHandle, AppendRefused> {
+        self.append_shared(envelope, body).map(|(entry, _)| AppendHandle::new(self.shared.clone(), entry))
+    }
+
+    /// [`LedgerWriter::append`] for a caller that keeps what it wrote: the entry's id, and its body as encoded, which is one
+    /// allocation of its own length. The parts in `body` may be slices of much larger buffers; who keeps this instead lets them go.
+    ///
+    /// # Errors
+    /// As [`LedgerWriter::append`].
+    pub fn append_shared(&self, envelope: &[u8], body: &[Bytes]) -> Result<(EntryId, Bytes), AppendRefused> {
         let ledger = self.ledger();
         let added = self.shared.with(|i, out| {
             if i.fate != Fate::Open {
                 return Err(AddRefused::Stopped);
             }
             let lac = i.core.lac();
-            let added = i.core.add(envelope, body, out);
-            if added.is_ok() {
-                i.explicit.carries(lac);
-            }
-            added
+            let entry = i.core.add(envelope, body, out)?;
+            i.explicit.carries(lac);
+            Ok((entry, i.core.last_body().unwrap_or_default()))
         });
         match added {
-            Ok(entry) => Ok(AppendHandle::new(self.shared.clone(), entry)),
+            Ok(added) => Ok(added),
             Err(AddRefused::Stopped) => Err(AppendRefused::Stopped(ledger)),
             Err(AddRefused::Closing) => Err(AppendRefused::Closing(ledger)),
             Err(AddRefused::Entry(e)) => Err(AppendRefused::Entry(e)),

@@ -189,9 +189,10 @@ impl Core {
             hashes: Bytes::new(),
         };
         let body: Vec<Bytes> = op.batches.iter().map(|(_, b)| b.clone()).collect();
-        match open.writer.append(&envelope.encode(), &body) {
-            Ok(handle) => {
-                op.entry = handle.entry();
+        match open.writer.append_shared(&envelope.encode(), &body) {
+            Ok((entry, encoded)) => {
+                op.entry = entry;
+                op.share(&encoded);
                 let bytes = op.bytes as u64;
                 open.since_state += bytes;
                 open.data_entries += 1;

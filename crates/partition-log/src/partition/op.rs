@@ -68,6 +68,19 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// Keeps the batches as parts of the encoded entry, so that the buffers in which they came are let go: those are up to twice as
+    /// large, and the tail cache would hold them.
+    pub(super) fn share(&mut self, body: &Bytes) {
+        let mut at = 0;
+        for (_, bytes) in &mut self.batches {
+            let end = at + bytes.len();
+            if end <= body.len() {
+                *bytes = body.slice(at..end);
+            }
+            at = end;
+        }
+    }
+
     /// Offset behind its records.
     pub(super) fn end(&self) -> Offset {
         Offset(self.base.0 + i64::from(self.count))

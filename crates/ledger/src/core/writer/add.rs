@@ -54,6 +54,12 @@ impl WriterCore {
         Ok(id)
     }
 
+    /// The body of the entry that was added last, as encoded: the very bytes that go to the bookies.
+    #[must_use]
+    pub fn last_body(&self) -> Option<Bytes> {
+        self.ops.back().and_then(|op| op.entry.as_ref()).map(Entry::body)
+    }
+
     pub(super) fn on_answer(
         &mut self,
         index: u8,
