@@ -20,8 +20,9 @@ fn from_helm_install_to_the_first_record() -> Result<()> {
     let cluster = only(ns, "cluster")?;
     namespace.wait_ready("cluster", &cluster, LIMIT)?;
     let serving = started.elapsed();
-    let name = "orders";
-    namespace.create_topic(&cluster, name, 4)?;
+    let name = only(ns, "topic")?;
+    let name = name.as_str();
+    namespace.wait_ready("topic", name, LIMIT)?;
     Job::start(ns, "produce", &cluster, &["produce", name, "--file=/in/lines"], "first\n")?.finish(LIMIT)?;
     let read = Job::start(ns, "consume", &cluster, &["consume", name, "--until-end"], "")?.finish(LIMIT)?;
     ensure!(read.lines().any(|line| line == "first"), "{read}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidemill_ledger::core::{AddAnswer, Unknown, repair::Held};
 use tidemill_proto::bookie::Code;
-use tidemill_storage::{Engine, RangesOutcome, UnknownReason};
+use tidemill_storage::{Engine, RangesOutcome, SpaceState, UnknownReason};
 use tidemill_types::{Entry, LedgerId};
 
 use crate::{
@@ -40,7 +40,14 @@ pub(super) async fn held(engine: &Engine, ledger: LedgerId) -> Held {
 }
 
 /// Recovery adds of the very bytes (R12); durable when the answer is Ok.
+///
+/// A lane without room takes none of them: what is kept for fences, deletions and the recovery of open ledgers is not for
+/// copies, which can wait. A bookie that used it up for copies could not rewrite its segments after a deletion, and would
+/// stay full for ever.
 pub(super) async fn add(core: &Core, serving: &Serving, entries: &[Entry]) -> Vec<AddAnswer> {
+    if serving.engine.info().lanes.iter().any(|l| l.space != SpaceState::ReadWrite) {
+        return vec![AddAnswer::Unknown(Unknown::ReadOnly); entries.len()];
+    }
     let mut answers = vec![AddAnswer::Unknown(Unknown::Undecided); entries.len()];
     let mut left: Vec<usize> = (0..entries.len()).collect();
     for _ in 0..ADD_TRIES {

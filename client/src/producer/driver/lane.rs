@@ -341,7 +341,9 @@ impl Lane {
             self.fail(at, error);
         }
         if sealed_failed && self.idempotent {
-            let why = ClientError::deadline("the delivery time-out passed", None);
+            let mut why = ClientError::deadline("the delivery time-out passed", self.last.as_ref());
+            // What kept the partition waiting says more than that the time is over.
+            why.code = self.last.as_ref().and_then(|e| e.code).or(why.code);
             self.spend(&why, &mut todo);
         }
         self.settle(&mut todo);
@@ -419,6 +421,7 @@ fn says_not_written(code: Option<ErrorCode>) -> bool {
                 | C::NoOwner
                 | C::StaleEpoch
                 | C::Overloaded
+                | C::DiskFull
                 | C::NotReady
                 | C::UnknownTopic
                 | C::TopicTombstoned
