@@ -1,8 +1,9 @@
 //! What `cargo metadata` tells, as far as the checks need it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
 use crate::workspace::Workspace;
@@ -69,16 +70,34 @@ impl Metadata {
 
     /// Every package of the lock file, for all platforms.
     pub(crate) fn of_all(workspace: &Workspace) -> anyhow::Result<Self> {
-        Self::load(workspace, &["metadata", "--format-version", "1", "--locked"])
+        let mut all = Self::load(workspace, &["metadata", "--format-version", "1", "--locked"])?;
+        // The lock file also names what only features that nobody asks for would bring: `cargo tree` leaves it out.
+        let args =
+            ["tree", "--workspace", "--target", "all", "--locked", "--prefix", "none", "--format", "{p}"];
+        let built = output(workspace, &args)?;
+        let built: BTreeSet<(&str, &str)> = built
+            .lines()
+            .filter_map(|l| {
+                let mut words = l.split_whitespace();
+                Some((words.next()?, words.next()?.trim_start_matches('v')))
+            })
+            .collect();
+        ensure!(!built.is_empty(), "cargo tree shows no package");
+        all.packages.retain(|p| built.contains(&(p.name.as_str(), p.version.as_str())));
+        Ok(all)
     }
 
     fn load(workspace: &Workspace, args: &[&str]) -> anyhow::Result<Self> {
-        let output = workspace.cargo(args).output().context("cannot start cargo")?;
-        if !output.status.success() {
-            bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        serde_json::from_slice(&output.stdout).context("cannot read the answer of cargo metadata")
+        serde_json::from_str(&output(workspace, args)?).context("cannot read the answer of cargo metadata")
     }
+}
+
+fn output(workspace: &Workspace, args: &[&str]) -> anyhow::Result<String> {
+    let output = workspace.cargo(args).output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("cargo {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    String::from_utf8(output.stdout).context("cargo's answer is not text")
 }
 
 #[cfg(test)]
