@@ -67,7 +67,7 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, what: &str) {
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
 }
 
-fn rows<'a, T>(all: &'a [(String, T)]) -> impl Iterator<Item = (f64, &'static str, &'a str, &'a T)> {
+fn rows<T>(all: &[(String, T)]) -> impl Iterator<Item = (f64, &'static str, &str, &T)> {
     let tops = (0_u32..).map(|i| 40.0 + ROW * f64::from(i));
     all.iter().zip(tops).zip(COLOURS.iter().cycle()).map(|(((n, v), top), c)| (top, *c, n.as_str(), v))
 }

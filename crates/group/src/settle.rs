@@ -116,7 +116,7 @@ fn advance(g: &mut Group, id: &MemberId, rules: Rules, dirty: &mut Dirty) {
     let free: Vec<_> = m
         .target
         .iter()
-        .filter(|p| !m.assigned.contains_key(p) && !(rules.grants_wait && g.owners.contains_key(p)))
+        .filter(|p| !(m.assigned.contains_key(p) || rules.grants_wait && g.owners.contains_key(p)))
         .copied()
         .collect();
     if free.is_empty() {

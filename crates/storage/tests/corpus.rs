@@ -40,8 +40,8 @@ fn seeds() -> Vec<(String, Format, Vec<u8>)> {
         bytes
     };
     // The last one has everything: adds, fences, a collection, a checkpoint.
-    let names = bench.disk.list(Path::new("/lane0")).unwrap().into_iter().map(|i| i.name);
-    let segment = file(&names.filter(|n| n.ends_with(".seg")).next_back().unwrap());
+    let mut names = bench.disk.list(Path::new("/lane0")).unwrap().into_iter().map(|i| i.name);
+    let segment = file(&names.rfind(|n| n.ends_with(".seg")).unwrap());
     let first_group = &segment[48..56];
     let uuid = &segment[40 - 16..40];
     let block = |n: usize| &segment[n * 4096..(n + 1) * 4096];

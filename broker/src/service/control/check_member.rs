@@ -114,7 +114,7 @@ fn caught_up(quorum: &Quorum, table: &MetaTable, reasons: &mut Reasons) {
         match told(b.id) {
             Some(n) => degraded += n,
             None => {
-                reasons.add("NOT_CAUGHT_UP", 0, format!("{} has not told its degraded ledgers yet", b.name))
+                reasons.add("NOT_CAUGHT_UP", 0, format!("{} has not told its degraded ledgers yet", b.name));
             }
         }
     }

@@ -216,7 +216,7 @@ impl Sender {
             }
             match &mut partitions[at] {
                 Some(p) if p.open.delivery.same_batch(&delivery) => {
-                    p.open.note(due, &self.tally, self.measured)
+                    p.open.note(due, &self.tally, self.measured);
                 }
                 Some(p) => {
                     p.open = Group::new(delivery, due);

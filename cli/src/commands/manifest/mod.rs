@@ -108,6 +108,7 @@ pub(crate) struct DiffArgs {
 }
 
 /// `tidemill apply`.
+#[expect(clippy::needless_pass_by_value, reason = "what the command line gave is used up here")]
 pub(crate) fn apply(global: &Global, args: ApplyArgs) -> Result<(), CliError> {
     // Nothing is asked of a cluster for manifests that are wrong.
     let manifests = read::all(&args.files.files, &args.files.namespace)?;
@@ -117,6 +118,7 @@ pub(crate) fn apply(global: &Global, args: ApplyArgs) -> Result<(), CliError> {
 }
 
 /// `tidemill diff`.
+#[expect(clippy::needless_pass_by_value, reason = "what the command line gave is used up here")]
 pub(crate) fn diff(global: &Global, args: DiffArgs) -> Result<(), CliError> {
     let manifests = read::all(&args.files.files, &args.files.namespace)?;
     connect::run(global, |client| async move { diff::diff(&client, &manifests).await })

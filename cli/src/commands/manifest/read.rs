@@ -163,10 +163,10 @@ fn documents(file: &str, text: &str, namespace: &str, out: &mut Vec<Manifest>, p
             Ok(Value::Object(map)) if map.get("kind").is_some_and(|k| k == "List") => {
                 let items = map.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
                 for (n, item) in items.into_iter().enumerate() {
-                    one(format!("{at} item {}", n + 1), item, namespace, out, problems);
+                    one(&format!("{at} item {}", n + 1), item, namespace, out, problems);
                 }
             }
-            Ok(value) => one(at, value, namespace, out, problems),
+            Ok(value) => one(&at, value, namespace, out, problems),
         }
     }
 }
@@ -175,8 +175,8 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or(text)
 }
 
-fn one(at: String, value: Value, namespace: &str, out: &mut Vec<Manifest>, problems: &mut Vec<String>) {
-    match check(at.clone(), value, namespace) {
+fn one(at: &str, value: Value, namespace: &str, out: &mut Vec<Manifest>, problems: &mut Vec<String>) {
+    match check(at.to_owned(), value, namespace) {
         Ok(m) => out.push(m),
         Err(found) => problems.extend(found.into_iter().map(|p| format!("{at}: {p}"))),
     }

@@ -117,8 +117,8 @@ impl MetaTable {
 
     /// Builds a table from the pieces of a view.
     pub(super) fn from_view(pieces: Vec<MetaView>, controls: Vec<TopicControl>) -> Self {
-        let mut t = Self::default();
-        t.controls = controls.into_iter().map(|c| (c.topic, Arc::new(c))).collect();
+        let controls = controls.into_iter().map(|c| (c.topic, Arc::new(c))).collect();
+        let mut t = Self { controls, ..Self::default() };
         for piece in pieces {
             t.revision = t.revision.max(piece.revision);
             t.cluster = t.cluster.or(piece.cluster);

@@ -67,7 +67,8 @@ fn golden_group() {
 /// Whether entries are copied or referred to, the bytes of the group are the same.
 #[test]
 fn large_entries_are_written_from_where_they_lie() {
-    let entries = [10, 5_000, 4_096, 20, 4_095].map(|n| bytes::Bytes::from(vec![n as u8; n]));
+    let entries =
+        [10_usize, 5_000, 4_096, 20, 4_095].map(|n| bytes::Bytes::from(vec![n.to_le_bytes()[0]; n]));
     let (mut shared, mut copied) = (GroupBuilder::default(), GroupBuilder::default());
     shared.clear();
     copied.clear();

@@ -103,7 +103,7 @@ pub(crate) fn entry_of(ledger: u64, entry: i64, len: usize, salt: u8) -> Bytes {
 }
 
 pub(crate) fn entry(ledger: u64, id: i64) -> Bytes {
-    entry_of(ledger, id, 300 + (ledger as usize * 37 + id as usize * 101) % 900, 0)
+    entry_of(ledger, id, 300 + (ledger as usize * 37 + id.unsigned_abs() as usize * 101) % 900, 0)
 }
 
 /// An answer that comes later.

@@ -154,6 +154,7 @@ pub struct TopicApplied {
 
 /// What became of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "an answer is sent once and not kept")]
 pub enum TopicTombstoned {
     /// It is a tombstone now, or was one already (`news` false).
     Tombstone {
