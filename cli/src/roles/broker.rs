@@ -31,6 +31,7 @@ impl Role for Broker {
         ("roll-ms", "roll.ms of topics that do not set it"),
         ("idle-close-ms", "An idle ledger is closed after"),
         ("time-settle-ms", "Retention by time waits for two ticks of quorum time so far apart"),
+        ("internal-partitions", "Partitions of __consumer_offsets, fixed by the first broker that needs it"),
         ("retention-ms", "retention.ms of topics that do not set it"),
         ("takeover-concurrency", "Partitions that are opened at once"),
         ("drain-deadline-ms", "Longest drain at a stop"),
