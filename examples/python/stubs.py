@@ -8,7 +8,7 @@ import grpc_tools
 from grpc_tools import protoc
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "proto"
-FILES = ["common", "producer", "consumer", "metadata", "admin"]
+FILES = ["common", "producer", "consumer", "metadata", "admin", "group"]
 
 
 def load():
