@@ -34,7 +34,8 @@ fn on_disk(dir: &Path) -> Result<u64> {
 }
 
 async fn write(client: &Client, bytes: u64) -> Result<()> {
-    let producer = client.producer(ProducerConfig::default()).await?;
+    let producer =
+        client.producer(ProducerConfig { batch_bytes: 32 << 10, ..ProducerConfig::default() }).await?;
     let topic = producer.topic(TOPIC).await?;
     let value = vec![b'v'; RECORD];
     let mut sent = Vec::new();

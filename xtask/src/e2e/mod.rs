@@ -148,7 +148,7 @@ fn command(workspace: &Workspace, args: &Args, cluster: &Cluster, lines: &Path) 
         command.env("TIDEMILL_E2E_GITOPS", tools.dir());
     }
     if cluster.own {
-        command.env("TIDEMILL_E2E_XTASK", env::current_exe()?);
+        command.env("TIDEMILL_E2E_XTASK", kube::this_program()?);
     }
     Ok(command)
 }

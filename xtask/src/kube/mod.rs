@@ -20,6 +20,7 @@ use anyhow::{Context, ensure};
 pub(crate) use process::{output, run as run_command};
 pub(crate) use state::State;
 pub(crate) use tools::Tools;
+pub(crate) use volumes::this_program;
 
 use crate::workspace::Workspace;
 

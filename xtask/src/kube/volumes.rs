@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{convert::Infallible, env};
 
@@ -22,9 +22,17 @@ pub(super) const FOLDER: &str = "/tmp/hostpath_pv";
 
 /// Starts this very program as the one that does it.
 pub(super) fn start_opener(state: &State) -> anyhow::Result<()> {
-    let mut command = Command::new(env::current_exe()?);
+    let mut command = Command::new(this_program()?);
     command.args(["kube", "open-volumes"]).env("TIDEMILL_KUBE_STATE", state.dir());
     start(state, "volumes", command)
+}
+
+/// Where this program lies. A build that ran meanwhile has put another file of the same name there, and the system then
+/// says that the one that runs was deleted.
+pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
+    let runs = env::current_exe()?;
+    let place = runs.to_str().and_then(|p| p.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Ok(place.unwrap_or(runs))
 }
 
 /// Opens every volume that is made from now on.
