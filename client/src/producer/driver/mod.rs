@@ -9,6 +9,7 @@ mod link;
 mod route;
 mod send;
 mod timers;
+mod verdict;
 
 use std::{
     collections::{HashMap, HashSet},

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tidemill_types::{BookieId, BookieState, LedgerRecord};
 
 use super::{
-    copy::Held,
+    events::Held,
     span::{expected, missing, span},
 };
 use crate::BookieTable;
