@@ -260,3 +260,50 @@ fn many_subsets_of_few_moments() {
         }
     }
 }
+
+/// Power is lost, then a block of the segment that was being written is hurt at rest: turned over, or told as never written. Either
+/// the boot finds a loss, or the position that it reports is below the one that was synced (R16), or everything is there.
+#[test]
+fn damage_after_a_crash_is_no_torn_tail() {
+    let (mut found, mut told_by_position) = (0, 0);
+    for n in (60..900).step_by(67) {
+        let bench = Bench::new(n, 1);
+        let told: Shared = Shared::default();
+        bench.disk.lose_power_after(n);
+        if let Ok((engine, _)) = bench.try_boot(Some(0)) {
+            live(&bench, &engine, &told, 0);
+        }
+        bench.disk.crash(PLANS[n as usize % PLANS.len()]);
+        let told = told.lock().clone();
+        let whole = Bench { disk: bench.disk.fork(n), ..Bench::new(n, 1) }.scan().unwrap().report().clone();
+        let newest = bench.disk.list(std::path::Path::new("/lane0")).unwrap();
+        let Some(newest) = newest.into_iter().rfind(|i| i.name.ends_with(".seg")) else { continue };
+        let path = std::path::Path::new("/lane0").join(newest.name);
+        for at in (4096..newest.len).step_by(4096) {
+            for hole in [false, true] {
+                let what = format!("n {n}, {} at {at}, hole {hole}", path.display());
+                let hurt = Bench { disk: bench.disk.fork(at), ..Bench::new(n, 1) };
+                hurt.boots.store(100, std::sync::atomic::Ordering::SeqCst);
+                if hole {
+                    hurt.disk.punch(&path, at..at + 4096).unwrap();
+                } else {
+                    hurt.disk.flip_bit(&path, (at + 50) * 8 + 3).unwrap();
+                }
+                let Ok((engine, report)) = hurt.try_boot(Some(0)) else { panic!("{what}") };
+                if report.found_loss() {
+                    found += 1;
+                    for &(ledger, e) in told.acked.iter().filter(|(l, _)| !told.collecting.contains(l)) {
+                        let got = read(&engine, ledger, e);
+                        let denied = matches!(got, ReadOutcome::NoSuchEntry | ReadOutcome::NoSuchLedger);
+                        assert!(!denied, "{what}: {ledger}/{e} is denied");
+                    }
+                } else if report.positions < whole.positions {
+                    told_by_position += 1;
+                } else {
+                    check(&engine, &report, &told, &what);
+                }
+            }
+        }
+    }
+    assert!(found > 20 && told_by_position > 5, "{found} {told_by_position}");
+}

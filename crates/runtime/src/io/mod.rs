@@ -19,6 +19,7 @@ mod tests;
 
 use std::{
     fmt, io,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -111,6 +112,19 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Any I/O error.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
+    }
+
+    /// The first stretch at or behind `from` that may hold bytes other than zero, up to the next one that holds none: `None` when
+    /// there is none up to the end of the file. What lies outside of the stretches was never written, or was cut off, and
+    /// MUST read as zeros; what lies inside may be zeros too. A file system that does not tell answers everything.
+    ///
+    /// Data that a crash left unwritten inside preallocated space is told as it is read: as nothing.
+    ///
+    /// # Errors
+    /// Any I/O error.
+    fn next_data(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        let len = self.len()?;
+        Ok((from < len).then_some(from..len))
     }
 
     /// Cuts the file off at `len`, or extends it with zeros. Durable after the next `sync_data`.

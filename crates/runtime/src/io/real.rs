@@ -3,12 +3,16 @@
 use std::{
     fs,
     io::{self, IoSlice},
+    ops::Range,
     os::unix::fs::FileExt,
     path::Path,
     sync::Arc,
 };
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::{
+    fs::{FallocateFlags, FlockOperation, SeekFrom},
+    io::Errno,
+};
 
 use super::{DirItem, Disk, File, Lock, OpenMode, Space, parent};
 
@@ -58,7 +62,7 @@ impl File for RealFile {
                     IoSlice::advance_slices(&mut rest, n);
                     offset += n as u64;
                 }
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
         }
@@ -74,6 +78,25 @@ impl File for RealFile {
         Ok(self.0.metadata()?.len())
     }
 
+    fn next_data(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        let len = self.len()?;
+        if from >= len {
+            return Ok(None);
+        }
+        // Nothing here uses the descriptor's own position, which these move.
+        match rustix::fs::seek(&self.0, SeekFrom::Data(from)) {
+            // A file system without holes answers the end of the file.
+            Ok(start) => match rustix::fs::seek(&self.0, SeekFrom::Hole(start)) {
+                Ok(end) => Ok(Some(start..end)),
+                Err(_) => Ok(Some(start..len)),
+            },
+            // Nothing but a hole up to the end.
+            Err(Errno::NXIO) => Ok(None),
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Some(from..len)),
+            Err(e) => Err(e.into()),
+        }
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
     }
@@ -84,7 +107,7 @@ impl RealDisk {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
             Ok(()) => Ok(()),
             // File systems without fallocate: the length alone; writes may then meet a full disk.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(bytes),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes),
             Err(e) => Err(e.into()),
         }
     }
@@ -160,7 +183,7 @@ impl Disk for RealDisk {
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Box::new(RealLock(file))),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
             Err(e) => Err(e.into()),
         }
     }

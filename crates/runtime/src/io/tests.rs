@@ -41,6 +41,7 @@ fn conforms(disk: &dyn Disk, root: &Path) {
     assert_eq!(read_all(disk, &other, 3).unwrap(), Some(b"two".to_vec()));
     assert_eq!(read_all(disk, &other, 2).unwrap_err().kind(), io::ErrorKind::InvalidData);
     assert_eq!(read_all(disk, &dir.join("none"), 9).unwrap(), None);
+    stretches_of_data(disk, &dir.join("sparse"));
     disk.rename(&other, &path).unwrap();
     let names: Vec<String> = disk.list(&dir).unwrap().into_iter().map(|i| i.name).collect();
     assert_eq!(names, ["file"]);
@@ -57,11 +58,63 @@ fn conforms(disk: &dyn Disk, root: &Path) {
     assert!((0.0..=1.0).contains(&space.used_ratio()));
 }
 
+/// Whatever is not zero lies in a stretch of data, synced or not, however the rest came to be: reserved, cut off, or behind the end.
+fn stretches_of_data(disk: &dyn Disk, path: &Path) {
+    let file = disk.create(path, 4 << 20).unwrap();
+    covered(&*file);
+    for (at, len) in [(0, 1), (70_000, 3), (1 << 20, 8192), ((3 << 20) - 5, 10), ((4 << 20) - 1, 1)] {
+        file.write_at(&vec![7; len], at).unwrap();
+        covered(&*file);
+    }
+    file.sync_data().unwrap();
+    covered(&*file);
+    file.set_len((3 << 20) + 1).unwrap();
+    file.set_len(5 << 20).unwrap();
+    covered(&*file);
+    file.write_at(&[9], (6 << 20) + 9).unwrap();
+    file.sync_data().unwrap();
+    covered(&*file);
+    covered(&*disk.open(path, OpenMode::Read).unwrap());
+    disk.remove(path).unwrap();
+}
+
+fn covered(file: &dyn File) {
+    let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    let mut at = 0;
+    while let Some(data) = file.next_data(at as u64).unwrap() {
+        let data = usize::try_from(data.start).unwrap()..usize::try_from(data.end).unwrap();
+        assert!(data.start >= at && data.start < data.end && data.end <= bytes.len(), "{at} {data:?}");
+        assert!(bytes[at..data.start].iter().all(|b| *b == 0), "{at} {data:?}");
+        at = data.end;
+    }
+    assert!(bytes[at..].iter().all(|b| *b == 0), "{at}");
+    assert_eq!(file.next_data(bytes.len() as u64).unwrap(), None);
+}
+
+/// What was only reserved is not data: the simulated disk tells it as the file systems do on which bookies run.
+#[test]
+fn the_simulated_disk_tells_what_was_written() {
+    let disk = SimDisk::new(1, 1 << 30);
+    disk.create_dir(Path::new("/d")).unwrap();
+    let path = Path::new("/d/f");
+    let file = disk.create(path, 1 << 20).unwrap();
+    assert_eq!(file.next_data(0).unwrap(), None);
+    file.write_at(&[1; 4096], 8192).unwrap();
+    assert_eq!(file.next_data(0).unwrap(), Some(8192..12_288));
+    assert_eq!(file.next_data(9_000).unwrap(), Some(9_000..12_288));
+    assert_eq!(file.next_data(12_288).unwrap(), None);
+    file.sync_data().unwrap();
+    disk.punch(path, 8704..9216).unwrap();
+    assert_eq!(file.next_data(0).unwrap(), Some(8192..8704));
+    assert_eq!(file.next_data(8704).unwrap(), Some(9216..12_288));
+}
+
 #[test]
 fn real_and_simulated_disk_conform() {
     let dir = tempfile::tempdir().unwrap();
     conforms(&RealDisk, dir.path());
-    conforms(&SimDisk::new(1, 1 << 20), Path::new("/root"));
+    conforms(&SimDisk::new(1, 8 << 20), Path::new("/root"));
 }
 
 fn sim(seed: u64) -> (SimDisk, Arc<dyn File>) {

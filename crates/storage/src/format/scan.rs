@@ -44,42 +44,52 @@ fn group_at(file: &dyn File, uuid: Uuid, at: u64, len: u64) -> io::Result<Option
     Ok(header.check(&bytes).then_some((header, bytes)))
 }
 
-/// The next valid group of this segment behind `at` with a number above `number`.
-fn later(file: &dyn File, uuid: Uuid, at: u64, len: u64, number: u64) -> io::Result<Option<u64>> {
-    const STEP: usize = 1 << 20;
-    let mut buf = vec![0; STEP];
-    let mut from = at;
-    while from < len {
-        let n = file.read_at(&mut buf, from)?;
-        for (i, block) in buf[..n].chunks(BLOCK_LEN).enumerate() {
-            if block.starts_with(&group::MAGIC)
-                && let Some((h, _)) = group_at(file, uuid, from + i as u64 * BLOCK, len)?
-                && h.number > number
-            {
-                return Ok(Some(from + i as u64 * BLOCK));
+/// Bytes of one read of a search.
+const STEP: usize = 1 << 20;
+
+/// The first block at or behind `from`, a multiple of [`BLOCK`], that starts like a group, of whatever segment, and for which `test` has
+/// an answer. What was never written is not read: a segment is preallocated, and holes read as zeros (`File::next_data`).
+fn find<T>(
+    file: &dyn File,
+    from: u64,
+    test: &mut dyn FnMut(u64) -> io::Result<Option<T>>,
+) -> io::Result<Option<T>> {
+    let mut buf = Vec::new();
+    let mut at = from;
+    while let Some(data) = file.next_data(at)? {
+        // A block that is data in part is looked at as a whole.
+        at = at.max(data.start / BLOCK * BLOCK);
+        while at < data.end {
+            let want = super::block_up(data.end - at).min(STEP as u64);
+            buf.resize(usize::try_from(want).unwrap_or(STEP), 0);
+            let n = file.read_at(&mut buf, at)?;
+            if n == 0 {
+                return Ok(None);
             }
+            for (i, block) in buf[..n].chunks(BLOCK_LEN).enumerate() {
+                if block.starts_with(&group::MAGIC)
+                    && let Some(found) = test(at + i as u64 * BLOCK)?
+                {
+                    return Ok(Some(found));
+                }
+            }
+            at += super::block_up(n as u64);
         }
-        if n < STEP {
-            break;
-        }
-        from += STEP as u64;
     }
     Ok(None)
 }
 
+/// The next valid group of this segment at or behind `at` with a number above `number`.
+fn later(file: &dyn File, uuid: Uuid, at: u64, len: u64, number: u64) -> io::Result<Option<u64>> {
+    find(file, at, &mut |at| {
+        let found = group_at(file, uuid, at, len)?;
+        Ok(found.filter(|(h, _)| h.number > number).map(|_| at))
+    })
+}
+
 /// Whether any block behind the first one starts like a group, of whatever segment.
 pub(crate) fn has_groups(file: &dyn File) -> io::Result<bool> {
-    let len = file.len()?;
-    let mut block = vec![0; 4];
-    let mut at = BLOCK;
-    while at + BLOCK <= len {
-        file.read_exact_at(&mut block, at)?;
-        if block == group::MAGIC {
-            return Ok(true);
-        }
-        at += BLOCK;
-    }
-    Ok(false)
+    Ok(find(file, BLOCK, &mut |_| Ok(Some(())))?.is_some())
 }
 
 /// Reads the groups of a segment whose first group is `first`, and calls `visit` with each record and the offset of its bytes in the file.

@@ -1,6 +1,6 @@
 //! Open files and locks of the simulated disk.
 
-use std::{io, path::PathBuf};
+use std::{io, ops::Range, path::PathBuf};
 
 use super::{
     super::{File, Lock},
@@ -43,7 +43,9 @@ impl File for SimFile {
             if let Some(hit) = hit {
                 return Err(hit.error());
             }
-            Ok(s.inodes.get(&self.inode).map_or(0, |i| i.current.read(buf, offset)))
+            let n = s.inodes.get(&self.inode).map_or(0, |i| i.current.read(buf, offset));
+            s.bytes_read += n as u64;
+            Ok(n)
         })
     }
 
@@ -83,6 +85,15 @@ impl File for SimFile {
 
     fn len(&self) -> io::Result<u64> {
         self.with(OpKind::Read, |s, _| Ok(s.inodes.get(&self.inode).map_or(0, |i| i.current.len)))
+    }
+
+    fn next_data(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        self.with(OpKind::Read, |s, hit| {
+            if let Some(hit) = hit {
+                return Err(hit.error());
+            }
+            Ok(s.inodes.get(&self.inode).and_then(|i| i.current.next_data(from)))
+        })
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

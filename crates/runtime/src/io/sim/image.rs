@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    ops::Range,
     sync::Arc,
 };
 
@@ -43,6 +44,27 @@ impl Image {
             }
         }
         self.len = len;
+    }
+
+    /// The sectors that were written, as a file system tells them; what a crash or a cut took away is a hole again.
+    pub(super) fn next_data(&self, from: u64) -> Option<Range<u64>> {
+        let size = SECTOR as u64;
+        if from >= self.len {
+            return None;
+        }
+        let mut there =
+            self.sectors.range(split(from).0..).map(|(n, _)| *n).take_while(|n| n * size < self.len);
+        let first = there.next()?;
+        let mut last = first;
+        for n in there {
+            if n != last + 1 {
+                break;
+            }
+            last = n;
+        }
+        let end = ((last + 1) * size).min(self.len);
+        let start = (first * size).max(from);
+        Some(start..end)
     }
 
     pub(super) fn read(&self, buf: &mut [u8], offset: u64) -> usize {
@@ -94,6 +116,13 @@ impl Inode {
                 Some(s) => drop(self.durable.sectors.insert(sector, Arc::clone(s))),
                 None => drop(self.durable.sectors.remove(&sector)),
             }
+        }
+    }
+
+    pub(super) fn punch(&mut self, stretch: Range<u64>) {
+        let sectors = stretch.start.div_ceil(SECTOR as u64)..stretch.end / SECTOR as u64;
+        for image in [&mut self.current, &mut self.durable] {
+            image.sectors.retain(|n, _| !sectors.contains(n));
         }
     }
 

@@ -11,6 +11,7 @@ mod image;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -57,6 +58,7 @@ struct State {
     total: u64,
     faults: Faults,
     bytes_written: u64,
+    bytes_read: u64,
 }
 
 impl State {
@@ -125,6 +127,7 @@ impl SimDisk {
                 total,
                 faults: Faults::default(),
                 bytes_written: 0,
+                bytes_read: 0,
             })),
         }
     }
@@ -144,6 +147,12 @@ impl SimDisk {
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.state.lock().bytes_written
+    }
+
+    /// Bytes that reads asked for so far.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.state.lock().bytes_read
     }
 
     /// Every later call fails without any effect once `n` more operations were done: the power is gone until [`SimDisk::crash`].
@@ -182,6 +191,7 @@ impl SimDisk {
                 total: s.total,
                 faults: Faults::default(),
                 bytes_written: 0,
+                bytes_read: 0,
             })),
         }
     }
@@ -200,6 +210,19 @@ impl SimDisk {
         let inode = s.find(path)?;
         let Some(inode) = s.inodes.get_mut(&inode) else { return Err(io::ErrorKind::NotFound.into()) };
         inode.flip_bit(bit)
+    }
+
+    /// Makes a hole of whole sectors of a file, at rest: the stretch reads as zeros and is told as never written.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn punch(&self, path: &Path, stretch: Range<u64>) -> io::Result<()> {
+        let mut s = self.state.lock();
+        let inode = s.find(path)?;
+        if let Some(inode) = s.inodes.get_mut(&inode) {
+            inode.punch(stretch);
+        }
+        Ok(())
     }
 
     /// Cuts a file off at `len`, at rest.
