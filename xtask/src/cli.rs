@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
-use crate::{bench, e2e, image, kube, layers, licences, model, sizes, test, verify};
+use crate::{bench, e2e, image, kube, layers, licences, messages, model, sizes, test, verify};
 
 /// The command line.
 #[derive(Parser)]
@@ -31,6 +31,8 @@ enum Command {
     Licences,
     /// Check the sizes of source files
     Sizes,
+    /// Write docs/protocol/messages.md out of the proto files
+    Messages,
     /// Explore the models of the protocol: scopes, states, time
     Model(model::Args),
     /// Compare with other systems on this machine (docs/performance.md)
@@ -51,6 +53,7 @@ impl Cli {
             Command::Layers => layers::run(&workspace),
             Command::Licences => licences::run(&workspace),
             Command::Sizes => sizes::run(&workspace),
+            Command::Messages => messages::run(&workspace),
             Command::Model(args) => model::run(&workspace, args),
             Command::Bench(args) => bench::run(&workspace, args),
         }

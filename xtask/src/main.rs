@@ -17,6 +17,7 @@ mod image;
 mod kube;
 mod layers;
 mod licences;
+mod messages;
 mod metadata;
 mod model;
 mod sizes;
