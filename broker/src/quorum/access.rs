@@ -8,29 +8,34 @@ use tidemill_meta_client::{MetaClient, MetaMirror, ViewEvent};
 use tidemill_partition_log::PartitionMeta;
 use tidemill_runtime::Supervisor;
 use tidemill_types::{
-    LedgerId, LedgerRecord, PartitionId,
-    meta::{Change, Command, PartitionView, Rejection, Reply, TakeOver},
+    LedgerId, LedgerRecord, PartitionId, Version,
+    meta::{Change, Command, PartitionView, RecoveryStart, Rejection, Reply, TakeOver},
 };
 use tokio::sync::watch;
 
-use super::{of_command, of_read, take_over::TakeOvers};
+use super::{
+    batch::{Batches, Recoveries, TakeOvers},
+    of_command, of_read,
+};
 
 /// The quorum as ledgers and partition logs see it.
 #[derive(Debug)]
 pub(crate) struct QuorumAccess {
     client: MetaClient,
     bookies: watch::Receiver<Arc<BookieTable>>,
-    take_overs: TakeOvers,
+    take_overs: Batches<TakeOvers>,
+    recoveries: Batches<Recoveries>,
 }
 
 impl QuorumAccess {
-    /// Starts the tasks that follow the members and send take-overs in batches.
+    /// Starts the tasks that follow the members and send take-overs and starts of recoveries in batches.
     pub(crate) fn start(client: &MetaClient, sup: &Supervisor) -> Arc<Self> {
         let mirror = client.view();
         let (tx, bookies) = watch::channel(table(&mirror));
         sup.spawn_until_stop("bookie table", follow(mirror, tx));
-        let take_overs = TakeOvers::start(client.clone(), sup);
-        Arc::new(Self { client: client.clone(), bookies, take_overs })
+        let take_overs = Batches::start(client.clone(), sup);
+        let recoveries = Batches::start(client.clone(), sup);
+        Arc::new(Self { client: client.clone(), bookies, take_overs, recoveries })
     }
 }
 
@@ -75,6 +80,14 @@ impl LedgerMeta for QuorumAccess {
 
     fn propose(&self, command: Command) -> BoxFuture<'_, Result<Result<Reply, Rejection>, MetaError>> {
         async move { self.client.propose(command).await.map_err(of_command) }.boxed()
+    }
+
+    fn start_recovery(
+        &self,
+        ledger: LedgerId,
+        version: Version,
+    ) -> BoxFuture<'_, Result<Result<LedgerRecord, Rejection>, MetaError>> {
+        self.recoveries.send(RecoveryStart { ledger, version }).boxed()
     }
 }
 

@@ -1,8 +1,8 @@
 //! What ledgers and partition logs need of the metadata quorum, over the quorum's client.
 
 mod access;
+mod batch;
 mod session;
-mod take_over;
 
 pub(crate) use access::QuorumAccess;
 pub(crate) use session::CurrentSession;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures::future::BoxFuture;
 use tidemill_types::{
-    BookieId, BookieState, Endpoint, Incarnation, LedgerId, LedgerRecord, Member, MemberRole,
+    BookieId, BookieState, Endpoint, Incarnation, LedgerId, LedgerRecord, Member, MemberRole, Version,
     meta::{Command, Rejection, Reply},
 };
 use tokio::sync::watch;
@@ -39,6 +39,23 @@ pub trait LedgerMeta: Send + Sync + 'static {
 
     /// Sends a command and waits for its answer.
     fn propose(&self, command: Command) -> BoxFuture<'_, Result<Result<Reply, Rejection>, MetaError>>;
+
+    /// Sends a `StartRecovery`: the ledger's record after it, or why not. An implementation MAY put those of several ledgers into
+    /// one command (at most [`tidemill_types::meta::MAX_BATCH`]); the contract of `propose` holds for each of them.
+    fn start_recovery(
+        &self,
+        ledger: LedgerId,
+        version: Version,
+    ) -> BoxFuture<'_, Result<Result<LedgerRecord, Rejection>, MetaError>> {
+        Box::pin(async move {
+            match self.propose(Command::StartRecovery { ledger, version }).await? {
+                Ok(Reply::Ledger(record)) => Ok(Ok(record)),
+                // Applied, with an answer that says nothing: the record has to be read.
+                Ok(_) => Err(MetaError::OutcomeUnknown),
+                Err(r) => Ok(Err(r)),
+            }
+        })
+    }
 }
 
 /// One bookie as the quorum knows it.

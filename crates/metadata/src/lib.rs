@@ -22,4 +22,4 @@ pub use codec::{
     encode_view, encode_watched,
 };
 pub use snapshot::{Pieces, SNAPSHOT_PIECE_LEN, SNAPSHOT_VERSION, Snapshot, SnapshotError};
-pub use state::{Applied, FEATURE_LEVEL, State, unknown_level};
+pub use state::{Applied, FEATURE_LEVEL, State, needed_level, unknown_level};

@@ -1,8 +1,11 @@
 //! `Propose`.
 
-use tidemill_metadata::{codec::MAX_REQUEST_LEN, decode_request, encode_result};
+use tidemill_metadata::{State, codec::MAX_REQUEST_LEN, decode_request, encode_result, needed_level};
 use tidemill_proto::meta::{ProposeRequest, ProposeResponse, propose_response::Outcome};
-use tidemill_types::{ErrorCode, SessionId, meta::Command};
+use tidemill_types::{
+    ErrorCode, SessionId,
+    meta::{Command, Rejection},
+};
 use tonic::Status;
 
 use super::{MetaService, invalid, refuse, refuse_for_now};
@@ -21,6 +24,13 @@ pub(super) async fn propose(service: &MetaService, r: ProposeRequest) -> Result<
     // Read before it gets into the log: an entry that cannot be applied would stop every member.
     let request = decode_request(&r.request).map_err(|e| invalid("request", &e.to_string()))?;
     check_sender(&request.command, request.session)?;
+    // Members of an older binary could not read it back from the log.
+    let (needed, level) = (needed_level(&request.command), node.machine.with(State::feature_level));
+    if level < needed {
+        let refused = Err(Rejection::FeatureLevel { needed, level });
+        let bytes = encode_result(&refused).map_err(|e| refuse(ErrorCode::Internal, &e.to_string()))?;
+        return Ok(ProposeResponse { outcome: Some(Outcome::Result(bytes)), revision: 0 });
+    }
     drop(request);
     let overloaded = |what: String| {
         node.counters.overloaded.inc();

@@ -49,6 +49,7 @@ fn sender(command: &Command) -> Sender {
         | Command::CreateLedger(_)
         | Command::ChangeEnsemble(_)
         | Command::TakeOver(_)
+        | Command::StartRecoveries(_)
         | Command::Roll(_)
         | Command::Append(_)
         | Command::AdvanceLogStart { .. }
@@ -65,6 +66,7 @@ fn batch_len(command: &Command) -> usize {
         Command::Acquire(v) => v.len(),
         Command::Release(v) => v.len(),
         Command::TakeOver(v) => v.len(),
+        Command::StartRecoveries(v) => v.len(),
         _ => 0,
     }
 }
@@ -174,6 +176,7 @@ impl State {
             }
             Command::RemoveGroup { name, version } => self.remove_group(name, *version, out),
             Command::Control(c) => self.control(c, out).map(Reply::Control),
+            Command::StartRecoveries(items) => self.start_recoveries(items),
         }
     }
 }

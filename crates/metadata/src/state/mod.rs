@@ -22,8 +22,8 @@ use crate::cow::CowMap;
 use crate::reject::not_found;
 
 /// Highest feature level of this state machine. Raised when a command is added whose effect older code does not know:
-/// 1 ledgers and partitions, 2 configurations of groups, 3 control commands.
-pub const FEATURE_LEVEL: u32 = 3;
+/// 1 ledgers and partitions, 2 configurations of groups, 3 control commands, 4 starts of many recoveries in one command.
+pub const FEATURE_LEVEL: u32 = 4;
 /// Level of a state that was never raised.
 pub(crate) const FIRST_FEATURE_LEVEL: u32 = 2;
 
@@ -94,6 +94,20 @@ pub fn unknown_level(request: &Request) -> Option<u32> {
             (*level > FEATURE_LEVEL).then_some(*level)
         }
         _ => None,
+    }
+}
+
+/// Feature level from which on `StartRecoveries` is known.
+pub(crate) const RECOVERIES_LEVEL: u32 = 4;
+
+/// The feature level that a command needs to be read at all: a member of an older binary cannot decode it. The leader MUST NOT put
+/// one into the log below that level. (Control commands were there before a member could be older than them; they are judged when
+/// they are applied.)
+#[must_use]
+pub fn needed_level(command: &Command) -> u32 {
+    match command {
+        Command::StartRecoveries(_) => RECOVERIES_LEVEL,
+        _ => FIRST_FEATURE_LEVEL,
     }
 }
 

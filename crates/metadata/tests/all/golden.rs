@@ -44,12 +44,12 @@ macro_rules! names {
 names!(name_of_command, Command:
     CloseSession;
     BookieBoot OpenSession ReportBookies Assign Acquire Release CreateLedger ChangeEnsemble TakeOver Roll Append
-        StartRepair FinishRepair Control;
+        StartRepair FinishRepair Control StartRecoveries;
     Init ExpireSession Tick SetMemberState CreateTopic AlterTopic DeleteTopic StartRecovery Close AdvanceLogStart
         AllocateProducerIds RemoveLedger MarkChecked ConfigureGroup RemoveGroup EndSession);
 names!(name_of_reply, Reply:
     Done;
-    Topic Acquired Each Ledger Partition Group Control;
+    Topic Acquired Each Ledger Partition Group Control Ledgers;
     Session BookieBoot ProducerIds);
 names!(name_of_rejection, Rejection:
     SessionExpired OutcomeUnknown NotInitialised;
@@ -73,8 +73,8 @@ names!(name_of_outcome, RepairOutcome: Filled Abandoned; ; Replaced Grown);
 
 /// How many variants there are of each, so that none goes without a sample.
 const VARIANTS: [(&str, usize); 11] = [
-    ("command", 31),
-    ("reply", 11),
+    ("command", 32),
+    ("reply", 12),
     ("rejection", 18),
     ("change", 10),
     ("query", 14),
@@ -211,6 +211,7 @@ fn commands(s: &mut Samples) {
         ),
         ("", change(ledger, version, 50, &[4, 2, 3], &[(0, 1)])),
         ("", Command::StartRecovery { ledger, version }),
+        ("", Command::StartRecoveries(vec![RecoveryStart { ledger, version }])),
         (
             "",
             Command::TakeOver(vec![TakeOver {
@@ -376,7 +377,8 @@ fn results(s: &mut Samples, c: &Cluster) {
         Reply::Topic(topic),
         Reply::Acquired(vec![Ok(part.clone()), Err(epoch.clone())]),
         Reply::Each(vec![Ok(()), Err(epoch)]),
-        Reply::Ledger(l),
+        Reply::Ledger(l.clone()),
+        Reply::Ledgers(vec![Ok(l), Err(Rejection::VersionMismatch { current: Version(4) })]),
         Reply::Partition(part),
         Reply::ProducerIds { first: 77, count: 10 },
         Reply::Group(GroupRecord {

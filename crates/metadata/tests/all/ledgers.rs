@@ -1,6 +1,8 @@
-//! `CreateLedger`, `ChangeEnsemble`, `StartRecovery`, `RemoveLedger`.
+//! `CreateLedger`, `ChangeEnsemble`, `StartRecovery` and `StartRecoveries`, `RemoveLedger`.
 
-use tidemill_types::meta::{Command, CreateLedger, Rejection, StartRepair};
+use tidemill_types::meta::{
+    Command, ControlAction, CreateLedger, MAX_BATCH, RecoveryStart, Rejection, Reply, StartRepair,
+};
 use tidemill_types::{
     BookieState, EntryId, EntryRange, Epoch, FragmentSeq, LedgerId, LedgerState, SessionId, Version,
 };
@@ -184,6 +186,41 @@ fn recovery_stops_the_writer() {
         c.no(s, Command::StartRecovery { ledger: LedgerId(9), version: Version(1) }),
         Rejection::NotFound { .. }
     ));
+}
+
+#[test]
+fn many_recoveries_start_in_one_command_each_judged_for_itself() {
+    let (mut c, l) = Cluster::with_open_ledger();
+    let other = c.create(0);
+    let (s, _) = c.owner(0);
+    let start = |ledger, version| RecoveryStart { ledger, version: Version(version) };
+    // Below the level that knows it nothing happens.
+    let all = Command::StartRecoveries(vec![
+        start(l, 1),
+        start(LedgerId(99), 1),
+        start(other, 9),
+        start(l, 1),
+        start(other, 1),
+    ]);
+    assert_eq!(c.no(s, all.clone()), Rejection::FeatureLevel { needed: 4, level: 2 });
+    assert_eq!(c.ledger(l).state, LedgerState::Open);
+    c.control(ControlAction::RaiseFeatureLevel { level: 4 });
+    let Reply::Ledgers(each) = c.ok(s, all) else { panic!() };
+    let started = c.ledger(l);
+    assert_eq!((started.state, started.version), (LedgerState::InRecovery, Version(2)));
+    assert_eq!(c.ledger(other).state, LedgerState::InRecovery);
+    assert_eq!(each[0], Ok(started.clone()));
+    assert!(matches!(each[1], Err(Rejection::NotFound { .. })), "{:?}", each[1]);
+    assert_eq!(each[2], Err(Rejection::VersionMismatch { current: Version(1) }));
+    assert_eq!(each[3], Ok(started), "named twice: a second recoverer joins");
+    assert_eq!(each[4], Ok(c.ledger(other)));
+    // R9: from here on the writer fails, as after a single one.
+    let in_recovery = Rejection::LedgerState { ledger: l, state: LedgerState::InRecovery };
+    assert_eq!(c.no(s, change(l, Version(2), 0, &[4, 2, 3], &[(0, 1)])), in_recovery);
+    let many = vec![start(l, 1); MAX_BATCH + 1];
+    assert_invalid(&c.no(s, Command::StartRecoveries(many)), "elements");
+    // Only a live session: a broker whose session ended starts no recovery.
+    assert_eq!(c.no(SessionId::NONE, Command::StartRecoveries(vec![start(l, 1)])), Rejection::SessionExpired);
 }
 
 #[test]

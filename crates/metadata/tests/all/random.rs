@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use tidemill_metadata::State;
 use tidemill_types::meta::{
     AcquireItem, Adoption, Append, Assignment, BookieReport, BookieSpec, Change, ClaimRelease, CloseLedger,
-    Command, ControlAction, ControlCommand, CreateLedger, EnsembleChange, FinishRepair, MetaView, Rejection,
-    Release, RepairOutcome, Request, Roll, StartRepair, TakeOver, TombstoneRef, TopicDeletion, TopicWish,
+    Command, ControlAction, ControlCommand, CreateLedger, EnsembleChange, FinishRepair, MetaView,
+    RecoveryStart, Rejection, Release, RepairOutcome, Request, Roll, StartRepair, TakeOver, TombstoneRef,
+    TopicDeletion, TopicWish,
 };
 use tidemill_types::{
     BookieId, BookieState, EntryId, EntryRange, Epoch, GroupConfig, LedgerId, LedgerRecord, LedgerState,
@@ -181,7 +182,7 @@ fn control(d: &Drawer<'_>) -> Command {
         5 => ControlAction::PurgeTopics(vec![reference]),
         6 => ControlAction::RestoreTopics(vec![reference]),
         7 => ControlAction::ReleaseClaims(vec![ClaimRelease { name, uid: claim(uid).uid }]),
-        _ if n[4].is_multiple_of(3) => ControlAction::RaiseFeatureLevel { level: u32::from(n[2] % 2) + 2 },
+        _ if n[4].is_multiple_of(3) => ControlAction::RaiseFeatureLevel { level: u32::from(n[2] % 3) + 2 },
         _ if n[4] % 3 == 1 => ControlAction::AcquireOperatorEpoch { holder: "o".into() },
         _ => ControlAction::AnnounceRestart {
             member: member(u32::from(n[0] % 7) + 1),
@@ -278,7 +279,15 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
         }
         15 => {
             let l = d.ledger()?;
-            (any, Command::StartRecovery { ledger: l.id, version: Version(near(l.version.0, n[1])) })
+            let start =
+                |l: &LedgerRecord| RecoveryStart { ledger: l.id, version: Version(near(l.version.0, n[1])) };
+            if n[2].is_multiple_of(2) {
+                let more = d.ledger()?;
+                (owner, Command::StartRecoveries(vec![start(&l), start(&more)]))
+            } else {
+                let RecoveryStart { ledger, version } = start(&l);
+                (any, Command::StartRecovery { ledger, version })
+            }
         }
         16 | 17 => {
             let (l, base) = d.last(id)?;
@@ -446,7 +455,7 @@ fn run(steps: &[Step], retries: &[(u8, u8)], reached: &mut Reached) {
     let mut cluster = Cluster::new();
     cluster.bookie(5);
     cluster.bookie(6);
-    cluster.control(ControlAction::RaiseFeatureLevel { level: 3 });
+    cluster.control(ControlAction::RaiseFeatureLevel { level: tidemill_metadata::FEATURE_LEVEL });
     // Something to begin with: a chain that its owner works on.
     cluster.acquire(11, 0);
     let (l, (s, epoch)) = (cluster.create(0), cluster.owner(0));
@@ -542,6 +551,7 @@ fn the_sequences_reach_every_command() {
         "CreateLedger",
         "ChangeEnsemble",
         "StartRecovery",
+        "StartRecoveries",
         "TakeOver",
         "Roll",
         "Close",

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     BookieId, BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, GroupConfig, GroupName,
     Incarnation, LanePosition, LedgerId, MemberId, MemberRole, Offset, PartitionId, RequestId, SessionId,
-    TopicConfig, TopicId, TopicName, Version, member::Endpoint, meta::ControlCommand,
+    TopicConfig, TopicId, TopicName, Version,
+    member::Endpoint,
+    meta::{ControlCommand, FinishRepair, StartRepair},
 };
 
 /// Most elements of a batch command.
@@ -180,55 +182,18 @@ pub enum Command {
     },
     /// Declared wishes and what operators need.
     Control(ControlCommand),
+    /// `StartRecovery` of many ledgers: what a broker sends that takes many partitions over. Elements are judged one by one.
+    /// From feature level 4 on.
+    StartRecoveries(Vec<RecoveryStart>),
 }
 
-/// Start of a repair (R23).
+/// One ledger of a `StartRecoveries`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StartRepair {
+pub struct RecoveryStart {
     /// The ledger.
     pub ledger: LedgerId,
     /// Its version.
     pub version: Version,
-    /// The bookie that gets the copies: a member of a fragment, or any other that is `rw`.
-    pub target: BookieId,
-    /// The target's limbo count at the choice.
-    pub limbo_count: u32,
-    /// Who copies.
-    pub worker: BookieId,
-}
-
-/// End of a repair (R23).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FinishRepair {
-    /// The ledger.
-    pub ledger: LedgerId,
-    /// Its version.
-    pub version: Version,
-    /// The target of the repair that ends.
-    pub target: BookieId,
-    /// What was reached.
-    pub outcome: RepairOutcome,
-}
-
-/// What a repair reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RepairOutcome {
-    /// The target has every entry of these fragments and takes `from`'s place in them.
-    Replaced {
-        /// The member that leaves.
-        from: BookieId,
-        /// First entries of the fragments.
-        fragments: Vec<EntryId>,
-    },
-    /// The target has every entry of these fragments of a CLOSED ledger and joins them as one more copy.
-    Grown {
-        /// First entries of the fragments.
-        fragments: Vec<EntryId>,
-    },
-    /// The target was a member and has been filled up; what is `under` stays listed until `MarkChecked`.
-    Filled,
-    /// Given up: nothing is known of the copies.
-    Abandoned,
 }
 
 /// Report of one bookie, taken from its renewals.

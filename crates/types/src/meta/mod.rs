@@ -8,17 +8,18 @@ mod change;
 mod command;
 mod control;
 mod query;
+mod repair;
 mod reply;
 
 pub use change::{Change, Watched};
 pub use command::{
     AcquireItem, Append, Assignment, BookieReport, BookieSpec, CloseLedger, Command, CreateLedger,
-    EnsembleChange, FinishRepair, LinkLedger, MAX_BATCH, MemberSpec, Release, RepairOutcome, Request, Roll,
-    StartRepair, TakeOver,
+    EnsembleChange, LinkLedger, MAX_BATCH, MemberSpec, RecoveryStart, Release, Request, Roll, TakeOver,
 };
 pub use control::{
     Adoption, BookieStanding, ClaimRelease, ControlAction, ControlAnswer, ControlCommand, ControlQuery,
     ControlReply, TombstoneRef, TopicApplied, TopicDeletion, TopicDone, TopicTombstoned, TopicWish,
 };
 pub use query::{Answer, ClusterInfo, MetaView, PartitionView, Query};
+pub use repair::{FinishRepair, RepairOutcome, StartRepair};
 pub use reply::{Rejection, Reply};

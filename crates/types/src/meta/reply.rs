@@ -53,6 +53,8 @@ pub enum Reply {
     Group(GroupRecord),
     /// `Control`.
     Control(super::ControlReply),
+    /// `StartRecoveries`: per element the record after it, or why not.
+    Ledgers(Vec<Result<LedgerRecord, Rejection>>),
 }
 
 /// Why a command changed nothing.
