@@ -13,6 +13,7 @@ mod read;
 mod read_times;
 mod recover;
 mod shared;
+mod write_backs;
 mod writer;
 
 pub use client::{LedgerClient, LedgerConfig};

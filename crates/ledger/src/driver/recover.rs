@@ -2,15 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use tidemill_types::{
-    BookieId, Entry, EntryId, LedgerId, LedgerRecord,
-    meta::{CloseLedger, Command, Reply},
-    quorum,
-};
+use tidemill_types::{BookieId, Entry, EntryId, LedgerId, LedgerRecord, meta::CloseLedger, quorum};
 
-use super::{LedgerReader, fences::Fences, shared::Shared};
+use super::{LedgerReader, fences::Fences, shared::Shared, write_backs::WriteBacks};
 use crate::{
     MetaError, RecoverError,
     core::{
@@ -189,9 +184,9 @@ async fn start_recovery(
     ledger: LedgerId,
     version: tidemill_types::Version,
 ) -> Result<MetaOutcome, MetaError> {
-    match shared.meta.propose(Command::StartRecovery { ledger, version }).await {
-        Ok(Ok(Reply::Ledger(r))) => Ok(MetaOutcome::Committed(r)),
-        Ok(Ok(_)) | Err(MetaError::OutcomeUnknown) => Ok(MetaOutcome::Unknown),
+    match shared.meta.start_recovery(ledger, version).await {
+        Ok(Ok(r)) => Ok(MetaOutcome::Committed(r)),
+        Err(MetaError::OutcomeUnknown) => Ok(MetaOutcome::Unknown),
         Ok(Err(tidemill_types::meta::Rejection::SessionExpired)) => Err(MetaError::SessionExpired),
         Ok(Err(r)) => Ok(MetaOutcome::Rejected(r)),
         Err(e) => Err(e),
@@ -330,14 +325,14 @@ fn write(
     .boxed()
 }
 
-async fn write_batch(shared: &Shared, bookie: BookieId, entries: &[Entry]) -> Vec<AddAnswer> {
+async fn write_batch(shared: &Arc<Shared>, bookie: BookieId, entries: &[Entry]) -> Vec<AddAnswer> {
     let mut answers = vec![AddAnswer::Unknown(Unknown::Closed); entries.len()];
     for _ in 0..TRIES {
-        if let Some(t) = shared.target(bookie) {
-            let bytes: Vec<Bytes> = entries.iter().map(|e| e.bytes().clone()).collect();
-            let call = shared.transport.recovery_add(t, bytes);
-            if let Ok(a) = tokio::time::timeout(shared.config.add_timeout, call).await {
-                answers = a;
+        let now = WriteBacks::write(shared, bookie, entries.to_vec()).await;
+        for (answer, now) in answers.iter_mut().zip(now) {
+            // What an earlier try settled stays settled.
+            if !matches!(answer, AddAnswer::Ok | AddAnswer::Conflict) {
+                *answer = now;
             }
         }
         if answers.iter().all(|a| matches!(a, AddAnswer::Ok | AddAnswer::Conflict)) {

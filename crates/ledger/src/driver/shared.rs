@@ -11,7 +11,10 @@ use tidemill_types::{BookieId, LedgerId};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{LedgerConfig, fences::Fences, link::Link, read_times::ReadTimes, writer::WriterShared};
+use super::{
+    LedgerConfig, fences::Fences, link::Link, read_times::ReadTimes, write_backs::WriteBacks,
+    writer::WriterShared,
+};
 use crate::{
     BookieTable, LedgerMeta,
     core::health::{HealthConfig, Verdict},
@@ -30,6 +33,7 @@ pub(crate) struct Shared {
     /// Ends all tasks.
     pub(crate) stop: CancellationToken,
     pub(crate) fences: Fences,
+    pub(crate) write_backs: WriteBacks,
     pub(crate) read_times: ReadTimes,
     start: Instant,
 }
@@ -49,6 +53,7 @@ impl Shared {
             judge: Notify::new(),
             stop: CancellationToken::new(),
             fences: Fences::default(),
+            write_backs: WriteBacks::default(),
             read_times: ReadTimes::default(),
             start: Instant::now(),
         })

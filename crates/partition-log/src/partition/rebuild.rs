@@ -31,12 +31,24 @@ impl PartitionLog {
             .map(|l| self.ctx.ledgers.reader(l.clone()))
     }
 
+    /// The last entry of a closed chain: the one that recovery has just read, if it is that of the newest ledger with entries.
+    pub(super) async fn last_of_chain(
+        &self,
+        ledgers: &[LedgerRecord],
+        known: Option<Entry>,
+    ) -> Result<Option<Entry>, Stop> {
+        let Some(reader) = self.not_empty(ledgers).next() else { return Ok(None) };
+        let at = (reader.ledger(), reader.last_entry());
+        match known.filter(|e| (e.header().ledger, e.header().entry) == at) {
+            Some(entry) => Ok(Some(entry)),
+            None => reader.read(at.1).await.map(Some).map_err(|e| broken("last entry", e)),
+        }
+    }
+
     /// The place behind the last entry of a closed chain.
-    pub(super) async fn end_of_chain(&self, ledgers: &[LedgerRecord]) -> Result<Place, Stop> {
-        let log_start = self.core.lock().log_start;
-        let Some(reader) = self.not_empty(ledgers).next() else { return Ok(Place::start(log_start)) };
-        let head = reader.read_head(reader.last_entry()).await.map_err(|e| broken("last entry", e))?;
-        let e = Envelope::decode(&head.envelope).map_err(|e| broken("last envelope", e))?;
+    pub(super) fn end_of_chain(&self, last: Option<&Entry>) -> Result<Place, Stop> {
+        let Some(last) = last else { return Ok(Place::start(self.core.lock().log_start)) };
+        let e = decode(last)?;
         Ok(Place {
             next_offset: e.next_offset(),
             append_time_ms: e.append_time_ms,
@@ -44,11 +56,19 @@ impl PartitionLog {
         })
     }
 
-    /// The producers: the newest complete snapshot, then every batch behind it.
-    pub(super) async fn rebuild(&self, ledgers: &[LedgerRecord]) -> Result<Producers, Stop> {
+    /// The producers: the newest complete snapshot, then every batch behind it. `last`: the last entry of the chain.
+    pub(super) async fn rebuild(
+        &self,
+        ledgers: &[LedgerRecord],
+        mut last: Option<Entry>,
+    ) -> Result<Producers, Stop> {
         for reader in self.not_empty(ledgers) {
+            let last = match last.take() {
+                Some(entry) => entry,
+                None => reader.read(reader.last_entry()).await.map_err(|e| broken("last entry", e))?,
+            };
             // A ledger without a complete snapshot ended before its first `data` entry: the one before it has the state.
-            if let Some(first) = newest_snapshot(&reader).await? {
+            if let Some(first) = newest_snapshot(&last)? {
                 return replay(&reader, first).await;
             }
         }
@@ -56,14 +76,13 @@ impl PartitionLog {
     }
 }
 
-/// First piece of the newest complete snapshot of a ledger.
-async fn newest_snapshot(reader: &LedgerReader) -> Result<Option<EntryId>, Stop> {
-    let last = reader.read(reader.last_entry()).await.map_err(|e| broken("last entry", e))?;
-    let envelope = decode(&last)?;
+/// First piece of the newest complete snapshot of a ledger with this last entry.
+fn newest_snapshot(last: &Entry) -> Result<Option<EntryId>, Stop> {
+    let envelope = decode(last)?;
     if envelope.kind == Kind::State {
         let (index, of) = SnapshotReader::place(&last.body()).map_err(|e| broken("state entry", e))?;
         if index + 1 == of {
-            return Ok(Some(EntryId(reader.last_entry().0 - i64::from(index))));
+            return Ok(Some(EntryId(last.header().entry.0 - i64::from(index))));
         }
     }
     Ok((envelope.state_entry != EntryId::NONE).then_some(envelope.state_entry))

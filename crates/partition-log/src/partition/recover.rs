@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemill_ledger::{MetaError, Recovered, RecoveredEnd};
 use tidemill_types::{
-    EntryId, LedgerId, LedgerRecord, LedgerState, Offset,
+    Entry, EntryId, LedgerId, LedgerRecord, LedgerState, Offset,
     meta::{LinkLedger, PartitionView, Rejection, TakeOver},
 };
 use tokio::time::sleep;
@@ -17,6 +17,8 @@ pub(super) struct Settled {
     pub(super) record: LedgerRecord,
     /// L', linked in the same command.
     pub(super) next: Option<LedgerRecord>,
+    /// The entry at the stored end, when recovery has just read it.
+    pub(super) last: Option<Entry>,
 }
 
 impl PartitionLog {
@@ -30,19 +32,20 @@ impl PartitionLog {
         self.check_owner(&view)?;
         self.adopt_chain(&view);
         let mut ledgers = view.ledgers;
-        let mut next = None;
+        let (mut next, mut last_entry) = (None, None);
         if let Some(last) = ledgers.last_mut().filter(|l| l.state != LedgerState::Closed) {
             let base = view.partition.chain.last().map_or(Offset(0), |e| e.base_offset);
             let wanted = || !self.core.lock().unjudged.is_empty();
             let settled = self.settle_end(last.clone(), base, wanted).await?;
             *last = settled.record;
-            next = settled.next;
+            (next, last_entry) = (settled.next, settled.last);
         }
         // Reads may start before L' exists and before the producers are known.
-        let end = self.end_of_chain(&ledgers).await?;
+        let last_entry = self.last_of_chain(&ledgers, last_entry).await?;
+        let end = self.end_of_chain(last_entry.as_ref())?;
         self.shared.adopt(end);
         self.core.lock().readable = true;
-        let producers = self.rebuild(&ledgers).await?;
+        let producers = self.rebuild(&ledgers, last_entry).await?;
         let mut core = self.core.lock();
         if core.state != LogState::Recovering {
             return Err(Stop::Drop("given up during the take-over".to_owned()));
@@ -129,7 +132,7 @@ impl PartitionLog {
         let found = self.ctx.ledgers.recover_known(record).await;
         let found = found.map_err(|e| Stop::Retry(format!("recovery: {e}")))?;
         let end = match found {
-            Recovered::Closed(record) => return Ok(Settled { record, next: None }),
+            Recovered::Closed(record) => return Ok(Settled { record, next: None, last: None }),
             Recovered::Decided(end) => end,
         };
         let records = records_up_to_end(&end, base).await?;
@@ -138,10 +141,13 @@ impl PartitionLog {
         let item = TakeOver {
             partition: self.id,
             epoch: self.epoch,
-            close: tidemill_types::meta::CloseLedger { records, ..end.close },
+            close: tidemill_types::meta::CloseLedger { records, ..end.close.clone() },
             append: next.as_ref().map(|n| LinkLedger { ledger: n.id, base_offset }),
         };
-        self.send_take_over(ledger, item, next).await
+        let mut settled = self.send_take_over(ledger, item, next).await?;
+        // Another recoverer may have stored another end.
+        settled.last = end.last.filter(|e| settled.record.last_entry == Some(e.header().entry));
+        Ok(settled)
     }
 
     /// Sends the same command until its outcome is settled: by its answer, or by the ledger's record (1.8).
@@ -179,7 +185,7 @@ impl PartitionLog {
                 (Some(record), _) if record.state == LedgerState::Closed => {
                     let (linked, spare): (Vec<_>, Vec<_>) = next.into_iter().partition(|n| linked(n.id));
                     self.core.lock().spare = spare.into_iter().next().map(Box::new);
-                    return Ok(Settled { record, next: linked.into_iter().next() });
+                    return Ok(Settled { record, next: linked.into_iter().next(), last: None });
                 }
                 (None, _) => return Err(Stop::Retry(format!("ledger {ledger} left the chain"))),
                 // Settled as not applied: recover again.
