@@ -16,6 +16,7 @@ pub mod controller;
 mod definitions;
 pub mod election;
 pub mod link;
+mod memory;
 pub mod metrics;
 pub mod names;
 pub mod observe;

@@ -83,6 +83,7 @@ impl OperatorMetrics {
             r.register("leader", "1 while this process leads", m.leader);
             r.register("old_definitions", "Installed definitions that lack fields", m.old_definitions);
             r.register("forbidden", "Calls that were refused for want of rights", m.forbidden);
+            r.register_collector(Box::new(crate::memory::Memory));
         });
         this
     }

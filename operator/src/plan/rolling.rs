@@ -45,7 +45,12 @@ pub(super) fn plan(input: &Input<'_>, consent: &Consent, quorum: &Quorum, draft:
         }
         busy = true;
     }
-    if open == 0 {
+    if let Some(set) = input.observed.sets.values().find(|s| !s.settled && !s.deleting) {
+        // Its pods cannot be compared yet: "nothing is outdated" would be no answer.
+        let message =
+            format!("StatefulSet {} was changed and its controller has not looked at it yet", set.name);
+        draft.say("Updated", false, "RollingUpdate", message);
+    } else if open == 0 {
         draft.say("Updated", true, "PodsUpdated", "all pods have the latest revision");
     } else {
         let reason = if consent.waits_for.is_some() { "WaitingForConsent" } else { "RollingUpdate" };

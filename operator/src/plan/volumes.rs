@@ -9,6 +9,7 @@ pub(super) fn plan(input: &Input<'_>, draft: &mut Draft) {
     let mut trouble = Vec::new();
     let mut growing = Vec::new();
     note(input, draft, &mut trouble);
+    replaced(input, &mut trouble);
     let spec = &input.cluster.spec;
     grow(input, Role::Meta, None, &spec.meta.storage, draft, &mut growing, &mut trouble);
     for pool in &spec.bookie_pools {
@@ -54,6 +55,34 @@ fn note(input: &Input<'_>, draft: &mut Draft, trouble: &mut Vec<(&'static str, S
         if meta.cluster.is_some() && claim.uuid.as_deref() != Some(meta.member.as_str()) {
             draft.actions.push(Action::NoteUuid { claim: claim.name.clone(), uuid: meta.member.clone() });
         }
+    }
+}
+
+/// Volumes that went away without a word: the quorum still counts on a bookie whose pod carries another uuid now. A uuid
+/// that some other pod carries is not gone, only not registered anew yet.
+fn replaced(input: &Input<'_>, trouble: &mut Vec<(&'static str, String)>) {
+    let Some(Ok(quorum)) = &input.observed.quorum else { return };
+    let bookies = || input.observed.bookies.iter().filter_map(|(pod, b)| Some((pod, b.as_ref().ok()?)));
+    let gone = quorum.members.iter().filter(|m| {
+        m.role == Role::Bookie.name() && m.state != "retired" && bookies().all(|(_, b)| b.uuid != m.uuid)
+    });
+    for member in gone {
+        // Before the cookie is written the uuid may still change with the next start.
+        let Some((_, new)) = bookies().find(|(pod, b)| **pod == member.name && b.cluster.is_some()) else {
+            continue;
+        };
+        let next = if member.state == "lost" {
+            "its data is being copied from the others; then retire it"
+        } else {
+            "bring the right volume back, or declare it lost"
+        };
+        trouble.push((
+            "VolumeReplaced",
+            format!(
+                "{}: its volume was {} and is {} now: {next}, see docs/ops/kubernetes/replace-a-disk.md",
+                member.name, member.uuid, new.uuid
+            ),
+        ));
     }
 }
 

@@ -59,7 +59,7 @@ async fn pass(cluster: &Cluster, context: &Arc<Context>) -> Result<Action, PassE
     if denied {
         context.metrics.forbidden.inc();
     }
-    if let Some(verdict) = verdict_of(&outcome.errors) {
+    if let Some(verdict) = verdict_of(&outcome.errors).or_else(|| too_early(&plan.verdict, &outcome.done)) {
         plan.verdict = verdict;
     }
     if let (Some(id), Some(status)) = (outcome.initialized, plan.status.as_mut()) {
@@ -118,10 +118,38 @@ fn verdict_of(errors: &[ApplyError]) -> Option<Verdict> {
     })
 }
 
+/// A set was changed just now: what comes of it for its pods is seen in the next pass, and nothing is done before (rule 4).
+fn too_early(verdict: &Verdict, done: &[(&'static str, String)]) -> Option<Verdict> {
+    let (_, set) =
+        done.iter().find(|(action, what)| *action == "Apply" && what.starts_with("StatefulSet "))?;
+    (verdict.outcome == Outcome::Done).then(|| {
+        Verdict::new(
+            Outcome::Working,
+            "RollingUpdate",
+            format!("{set} was changed, its pods have not followed yet"),
+        )
+    })
+}
+
 /// Minutes since Monday 00:00 UTC.
 fn minute_of_week() -> u32 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     // 1 January 1970 was a Thursday.
     let minutes = now.as_secs() / 60 + 3 * 24 * 60;
     u32::try_from(minutes % (7 * 24 * 60)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_4_what_was_changed_just_now_is_not_done() {
+        let done = Verdict::new(Outcome::Done, "Ready", "");
+        let waits = Verdict::new(Outcome::Working, "WaitingForPods", "");
+        let set = [("Apply", "Service a".to_owned()), ("Apply", "StatefulSet a-broker".to_owned())];
+        assert_eq!(too_early(&done, &set).map(|v| v.outcome), Some(Outcome::Working));
+        assert!(too_early(&done, &set[..1]).is_none(), "a Service has no pods");
+        assert!(too_early(&waits, &set).is_none(), "the better reason stays");
+    }
 }

@@ -3,19 +3,21 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::channel::mpsc::Sender;
-use kube::{ResourceExt, runtime::reflector::ObjectRef};
+use kube::{
+    ResourceExt,
+    runtime::reflector::{ObjectRef, Store},
+};
 use tidemill_client::v1::{self, topic_event::Event};
 use tidemill_crd::{Cluster, Topic};
 use tokio::task::JoinHandle;
 
-use super::Shared;
-use crate::context::Connection;
+use super::{Shared, heirs};
 
 /// Between two looks for Clusters without a feed.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// One feed per Cluster that serves.
-pub(super) async fn run(shared: Arc<Shared>, notices: Sender<ObjectRef<Topic>>) {
+pub(super) async fn run(shared: Arc<Shared>, topics: Store<Topic>, notices: Sender<ObjectRef<Topic>>) {
     let mut feeds: HashMap<String, JoinHandle<()>> = HashMap::new();
     loop {
         let serving: HashMap<String, Arc<Cluster>> = shared
@@ -37,7 +39,7 @@ pub(super) async fn run(shared: Arc<Shared>, notices: Sender<ObjectRef<Topic>>) 
         });
         for (uid, cluster) in &serving {
             if !feeds.contains_key(uid) {
-                let follow = follow(shared.clone(), shared.context.connection(cluster), notices.clone());
+                let follow = follow(shared.clone(), topics.clone(), cluster.clone(), notices.clone());
                 feeds.insert(uid.clone(), tokio::spawn(follow));
             }
         }
@@ -46,8 +48,13 @@ pub(super) async fn run(shared: Arc<Shared>, notices: Sender<ObjectRef<Topic>>) 
 }
 
 /// Follows until it breaks.
-async fn follow(shared: Arc<Shared>, connection: Connection, mut notices: Sender<ObjectRef<Topic>>) {
-    let Ok(control) = connection.link.control().await else { return };
+async fn follow(
+    shared: Arc<Shared>,
+    topics: Store<Topic>,
+    cluster: Arc<Cluster>,
+    mut notices: Sender<ObjectRef<Topic>>,
+) {
+    let Ok(control) = shared.context.connection(&cluster).link.control().await else { return };
     let mut events = match control.watch_topics(0).await {
         Ok(events) => events,
         Err(e) => {
@@ -62,11 +69,18 @@ async fn follow(shared: Arc<Shared>, connection: Connection, mut notices: Sender
             Some(Event::Reload(_)) => synced = false,
             Some(Event::Synced(_)) => synced = true,
             Some(Event::Changed(state)) if synced => {
+                let mut told = Vec::new();
+                if state.claim.is_none() {
+                    told = heirs(&topics, &cluster, &state.name);
+                }
                 // A tombstone's former owner may want it back.
                 let former = state.tombstone.and_then(|t| t.former);
                 if let Some((namespace, name)) = state.claim.or(former).as_ref().and_then(object) {
-                    shared.news(namespace, name);
-                    if notices.try_send(ObjectRef::new(name).within(namespace)).is_err() {
+                    told.push(ObjectRef::new(name).within(namespace));
+                }
+                for topic in told {
+                    shared.news(topic.namespace.as_deref().unwrap_or_default(), &topic.name);
+                    if notices.try_send(topic).is_err() {
                         tracing::debug!("a notice of the feed was dropped: the resync finds it");
                     }
                 }

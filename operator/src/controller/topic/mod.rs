@@ -92,7 +92,7 @@ pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
     let parents = controller.store();
     let shared =
         Arc::new(Shared { context: context.clone(), clusters: clusters.clone(), written: Mutex::default() });
-    supervisor.spawn_until_stop("topic feeds", feed::run(shared.clone(), notices));
+    supervisor.spawn_until_stop("topic feeds", feed::run(shared.clone(), parents.clone(), notices));
     supervisor.spawn_until_stop("topic claims", sweep::run(context.clone(), clusters));
     let token = supervisor.token().clone();
     controller
@@ -112,16 +112,30 @@ pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
 
 /// Topics of this Cluster that are not as they should be, or that go: the others have nothing to gain.
 fn waiting(topics: &Store<Topic>, cluster: &Cluster) -> Vec<ObjectRef<Topic>> {
+    chosen_of(topics, cluster, |t| t.metadata.deletion_timestamp.is_some() || !is_ready(t))
+}
+
+/// Topics of this Cluster that want the topic of this name and have it not: it may be theirs now (rule 8).
+pub(super) fn heirs(topics: &Store<Topic>, cluster: &Cluster, topic: &str) -> Vec<ObjectRef<Topic>> {
+    chosen_of(topics, cluster, |t| t.topic_name() == topic && !is_ready(t))
+}
+
+fn is_ready(topic: &Topic) -> bool {
+    topic.status.as_ref().is_some_and(|s| tidemill_crd::is_true(&s.conditions, "Ready"))
+}
+
+/// Topics of this Cluster that are chosen.
+fn chosen_of(
+    topics: &Store<Topic>,
+    cluster: &Cluster,
+    chosen: impl Fn(&Topic) -> bool,
+) -> Vec<ObjectRef<Topic>> {
     let (name, namespace) = (cluster.name_any(), cluster.namespace());
     let of = |t: &Topic| {
         t.spec.cluster_ref.name == name
             && t.spec.cluster_ref.namespace.clone().or_else(|| t.namespace()) == namespace
     };
-    let open = |t: &Topic| {
-        t.metadata.deletion_timestamp.is_some()
-            || !t.status.as_ref().is_some_and(|s| tidemill_crd::is_true(&s.conditions, "Ready"))
-    };
-    topics.state().iter().filter(|t| of(t) && open(t)).map(|t| ObjectRef::from_obj(&**t)).collect()
+    topics.state().iter().filter(|t| of(t) && chosen(t)).map(|t| ObjectRef::from_obj(&**t)).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the controller's signature")]

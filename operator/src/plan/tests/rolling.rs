@@ -115,3 +115,13 @@ fn outside_of_its_windows_nothing_is_replaced() {
     w.minute = 130;
     assert_eq!(w.replaced(), ["c-meta-2"]);
 }
+
+#[test]
+fn rule_4_a_set_that_its_controller_has_not_looked_at_is_not_done() {
+    let mut w = World::settled(3, 3, 3);
+    assert_eq!(w.plan().verdict.outcome, Outcome::Done);
+    let set = w.observed.sets.values_mut().next().unwrap();
+    set.settled = false;
+    let plan = w.plan();
+    assert_eq!((plan.verdict.outcome, plan.verdict.reason.as_str()), (Outcome::Working, "RollingUpdate"));
+}

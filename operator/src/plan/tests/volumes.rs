@@ -62,3 +62,26 @@ fn rule_10_the_uuid_is_noted_once_and_never_over_another() {
     w.member("hot", 1, "uuid-7", "retired");
     assert_eq!(notes(&w).len(), 1);
 }
+
+#[test]
+fn rule_10_a_volume_that_was_replaced_by_hand_is_said_until_its_uuid_is_retired() {
+    let mut w = World::settled(3, 3, 1);
+    let said = |w: &World| {
+        let plan = w.plan();
+        let said = plan.conditions.iter().find(|c| c.type_ == "StorageReady").unwrap();
+        (said.reason.clone(), said.message.clone())
+    };
+    // Claim and pod were deleted: a new uuid, and a claim on which only the new one can be noted.
+    w.bookie("hot", 1, "uuid-9", Some(ID));
+    w.member("hot", 1, "uuid-9", "rw");
+    let (reason, message) = said(&w);
+    assert_eq!(reason, "VolumeReplaced");
+    assert!(
+        message.contains("uuid-1") && message.contains("uuid-9") && message.contains("declare"),
+        "{message}"
+    );
+    w.member("hot", 1, "uuid-1", "lost");
+    assert!(said(&w).1.contains("being copied"));
+    w.member("hot", 1, "uuid-1", "retired");
+    assert_eq!(said(&w).0, "VolumesReady");
+}
