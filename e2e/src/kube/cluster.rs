@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::client::Job;
-use super::kubectl::{apply, list};
+use super::kubectl::{apply, kubectl, list, patch, ready};
 use super::namespace::Namespace;
+use super::wait::until;
 
 /// The name of a test's Cluster.
 pub const CLUSTER: &str = "tide";
@@ -58,17 +59,60 @@ pub fn topic(name: &str, partitions: u32) -> Value {
     })
 }
 
+/// Manifests in one document.
+#[must_use]
+pub fn together(items: impl IntoIterator<Item = Value>) -> Value {
+    let items: Vec<Value> = items.into_iter().collect();
+    json!({ "apiVersion": "v1", "kind": "List", "items": items })
+}
+
 impl Namespace {
     /// A namespace with a Cluster that serves.
     ///
     /// # Errors
     /// It does not in time.
     pub fn with_cluster(prefix: &str, size: Size) -> Result<Self> {
+        Self::with(prefix, &cluster(size))
+    }
+
+    /// The same for a Cluster of one's own; its name has to be [`CLUSTER`].
+    ///
+    /// # Errors
+    /// It does not serve in time.
+    pub fn with(prefix: &str, cluster: &Value) -> Result<Self> {
         super::operator::Operator::installed()?;
         let namespace = Self::create(prefix)?;
-        apply(namespace.name(), &cluster(size).to_string())?;
+        apply(namespace.name(), &cluster.to_string())?;
         namespace.wait_ready("cluster", CLUSTER, START)?;
         Ok(namespace)
+    }
+
+    /// Waits until so many Topics are there and Ready.
+    ///
+    /// # Errors
+    /// They are not within `limit`.
+    pub fn wait_topics(&self, count: usize, limit: Duration) -> Result<()> {
+        until(&format!("{count} Topics to be Ready"), limit, || {
+            let topics = list(self.name(), "topics", "")?;
+            let done = topics.iter().filter(|topic| ready(topic)).count();
+            ensure!(done == count, "{done} of {} are", topics.len());
+            Ok(Some(()))
+        })
+    }
+
+    /// Kills the data plane for good: no pod of the Cluster is left, and the operator, told to pause, makes none.
+    ///
+    /// # Errors
+    /// The API server refuses.
+    pub fn kill_data_plane(&self) -> Result<()> {
+        patch(self.name(), "cluster", CLUSTER, &json!({ "spec": { "paused": true } }))?;
+        for set in list(self.name(), "statefulsets", "tidemill.dev/cluster")? {
+            let name = set["metadata"]["name"].as_str().context("a set without a name")?;
+            kubectl(&["scale", "statefulset", name, "-n", self.name(), "--replicas=0"])?.ok()?;
+        }
+        let selector = format!("tidemill.dev/cluster={CLUSTER}");
+        let kill = ["delete", "pods", "-n", self.name(), "-l", &selector, "--grace-period=0", "--force"];
+        kubectl(&kill)?.ok().map(drop)
     }
 
     /// A Topic that is Ready.

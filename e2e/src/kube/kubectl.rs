@@ -39,6 +39,14 @@ pub fn image() -> Result<String> {
     std::env::var("TIDEMILL_E2E_IMAGE").context("TIDEMILL_E2E_IMAGE names the image under test")
 }
 
+/// Another image of the same version, for updates and back.
+///
+/// # Errors
+/// `TIDEMILL_E2E_NEXT_IMAGE` does not name one.
+pub fn next_image() -> Result<String> {
+    std::env::var("TIDEMILL_E2E_NEXT_IMAGE").context("TIDEMILL_E2E_NEXT_IMAGE names an image to update to")
+}
+
 /// An object, or nothing when it is not there.
 ///
 /// # Errors

@@ -14,11 +14,12 @@ mod report;
 mod wait;
 
 pub use client::{Job, consume_numbers, produce_numbers};
-pub use cluster::{CLUSTER, Size, cluster, topic};
+pub use cluster::{CLUSTER, Size, cluster, together, topic};
 pub use forward::Forward;
 pub use judges::{argo, kstatus};
 pub use kubectl::{
-    apply, condition, delete, exec, get, image, kubectl, kubectl_with, list, patch, ready, refused,
+    apply, condition, delete, exec, get, image, kubectl, kubectl_with, list, next_image, patch, ready,
+    refused,
 };
 pub use namespace::Namespace;
 pub use nodes::{drain, kill_node, start_node, uncordon};

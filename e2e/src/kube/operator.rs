@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::kubectl::{image, kubectl, list};
 use super::report::seen;
+use super::wait::until;
 use crate::command::{Finished, run};
 
 /// A chart that is not installed by then never will be.
@@ -48,17 +49,37 @@ impl Operator {
     /// # Errors
     /// None of them answers.
     pub fn passes() -> Result<u64> {
+        Self::sum("reconciles_total{")
+    }
+
+    /// The sum of the running operators' samples whose names begin with `tidemill_operator_` and `prefix`.
+    ///
+    /// # Errors
+    /// One of them does not answer.
+    pub fn sum(prefix: &str) -> Result<u64> {
+        let prefix = format!("tidemill_operator_{prefix}");
         let mut sum = 0;
-        for pod in list(NAMESPACE, "pods", "")? {
+        // One that is going may not answer any more.
+        let all = list(NAMESPACE, "pods", "")?;
+        for pod in all.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()) {
             let name = pod["metadata"]["name"].as_str().context("a pod without a name")?;
             let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:7451/proxy/metrics");
             let metrics = kubectl(&["get", "--raw", &path])?.ok()?.stdout;
-            for line in metrics.lines().filter(|line| line.contains("operator_reconciles_total{")) {
+            for line in metrics.lines().filter(|line| line.starts_with(&prefix)) {
                 let value = line.rsplit_once(' ').context("a metric without a value")?.1;
                 sum += value.parse::<u64>().with_context(|| line.to_owned())?;
             }
         }
         Ok(sum)
+    }
+
+    /// Kills all operators and waits until another one has started to work.
+    ///
+    /// # Errors
+    /// None does.
+    pub fn restart() -> Result<()> {
+        kubectl(&["delete", "pods", "--all", "-n", NAMESPACE, "--grace-period=0", "--force"])?.ok()?;
+        until("a pass of the new operator", LIMIT, || Ok((Self::passes()? > 0).then_some(())))
     }
 
     /// Runs `helm` to its end, whatever that is.

@@ -15,4 +15,7 @@ mod quickstart;
 mod roles;
 mod scale;
 mod steady;
+mod thousand;
+mod topics;
 mod verdict;
+mod verdict_topic;

@@ -33,9 +33,7 @@ fn restarts_and_forced_syncs_write_nothing_also_under_traffic() -> Result<()> {
     // A new process lists and reconciles everything.
     let restarts = 2;
     for _ in 0..restarts {
-        let system = Operator::namespace();
-        kubectl(&["delete", "pods", "--all", "-n", system, "--grace-period=0", "--force"])?.ok()?;
-        until("a pass of the new operator", LIMIT, || Ok((Operator::passes()? > 0).then_some(())))?;
+        Operator::restart()?;
     }
     let mut after = versions(ns)?;
     let last = after.insert(format!("Cluster {CLUSTER}"), before[&format!("Cluster {CLUSTER}")].clone());

@@ -12,16 +12,25 @@ use tidemill_e2e::kube::{
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// One row: Ready, Reconciling, Stalled, kstatus, Argo CD, and whether the operator has looked at the newest generation.
-struct Row(&'static str, Option<&'static str>, Option<&'static str>, &'static str, &'static str, bool);
+pub(crate) struct Row(
+    &'static str,
+    Option<&'static str>,
+    Option<&'static str>,
+    &'static str,
+    &'static str,
+    bool,
+);
 
-const NEVER: Row = Row("Unknown", None, None, "InProgress", "Progressing", false);
-const WORKING: Row = Row("False", Some("True"), None, "InProgress", "Progressing", true);
-const DONE: Row = Row("True", None, None, "Current", "Healthy", true);
-const REJECTED: Row = Row("False", None, Some("True"), "Failed", "Degraded", true);
-const PAUSED: Row = Row("True", None, None, "Current", "Suspended", true);
-const UNSEEN: Row = Row("True", None, None, "InProgress", "Progressing", false);
+pub(crate) const NEVER: Row = Row("Unknown", None, None, "InProgress", "Progressing", false);
+pub(crate) const WORKING: Row = Row("False", Some("True"), None, "InProgress", "Progressing", true);
+/// A failure that is tried again: the same conditions, and the message says what failed.
+pub(crate) const RETRYING: Row = WORKING;
+pub(crate) const DONE: Row = Row("True", None, None, "Current", "Healthy", true);
+pub(crate) const REJECTED: Row = Row("False", None, Some("True"), "Failed", "Degraded", true);
+pub(crate) const PAUSED: Row = Row("True", None, None, "Current", "Suspended", true);
+pub(crate) const UNSEEN: Row = Row("True", None, None, "InProgress", "Progressing", false);
 
-fn judge(ns: &str, kind: &str, name: &str, what: &str, row: &Row) -> Result<()> {
+pub(crate) fn judge(ns: &str, kind: &str, name: &str, what: &str, row: &Row) -> Result<()> {
     let object = until(&format!("{kind} {name}, {what}"), LIMIT, || {
         let object = get(ns, kind, name)?.context("it is not there")?;
         let status = |name: &str| condition(&object, name).map(|(status, ..)| status);
@@ -61,18 +70,18 @@ fn operators(n: u8) -> Result<()> {
 }
 
 /// While this is there no operator runs; then as many as before.
-struct Stopped {
+pub(crate) struct Stopped {
     before: u8,
 }
 
 impl Stopped {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let stopped = Self { before: running()? };
         operators(0)?;
         Ok(stopped)
     }
 
-    fn end(self) -> Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         operators(self.before)
     }
 }
