@@ -154,7 +154,7 @@ fn a_thousand_topics_in_one_file_and_an_operator_that_lost_its_lead() -> Result<
     ensure!(again.stdout.lines().count() == 1_000 && again.stdout.lines().all(|l| l.ends_with(" unchanged")));
     let shown = at(&cluster, &["get", "tmt"], b"")?.ok()?.stdout;
     ensure!(
-        shown.lines().filter(|l| l.contains("True   Settled")).count() == 1_000,
+        shown.lines().filter(|l| l.contains("True   Ready")).count() == 1_000,
         "{}",
         &shown[..500.min(shown.len())]
     );

@@ -10,7 +10,12 @@ use parking_lot::Mutex;
 use tidemill_crd::Cluster;
 use tidemill_runtime::Supervisor;
 
-use crate::{controller::topic::Batches, link::Link, metrics::OperatorMetrics, names::Names};
+use crate::{
+    controller::{group::GroupCalls, topic::Batches},
+    link::Link,
+    metrics::OperatorMetrics,
+    names::Names,
+};
 
 /// What the operator was told.
 #[derive(Clone, Debug)]
@@ -55,6 +60,8 @@ pub struct Connection {
     pub link: Arc<Link>,
     /// Its queues of topics.
     pub batches: Batches,
+    /// Its calls for groups.
+    pub groups: GroupCalls,
 }
 
 impl std::fmt::Debug for Context {
@@ -104,7 +111,8 @@ impl Context {
                 let names = self.names(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
                 let link = Arc::new(Link::new(&names, metas, &self.identity, &self.supervisor));
                 let batches = Batches::start(link.clone(), &self.supervisor);
-                let connection = Connection { link, batches };
+                let groups = GroupCalls::new(link.clone());
+                let connection = Connection { link, batches, groups };
                 links.insert(uid, (metas, connection.clone()));
                 connection
             }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidemill_client::{Admin, Client, ClientConfig, ClientError, Control};
+use tidemill_client::{Admin, Client, ClientConfig, ClientError, Control, Groups};
 use tidemill_runtime::Supervisor;
 
 use crate::{
@@ -87,19 +87,33 @@ impl Link {
     /// No broker answers.
     pub async fn control(&self) -> Result<Control, String> {
         let control = self.client().await?.control();
+        let epoch = self.epoch(&control).await?;
+        Ok(control.with_operator_epoch(epoch))
+    }
+
+    /// Groups, under the same epoch.
+    ///
+    /// # Errors
+    /// No broker answers.
+    pub async fn groups(&self) -> Result<Groups, String> {
+        let client = self.client().await?;
+        let epoch = self.epoch(&client.control()).await?;
+        Ok(client.groups().with_operator_epoch(epoch))
+    }
+
+    async fn epoch(&self, control: &Control) -> Result<u64, String> {
         let mut epoch = self.epoch.lock().await;
-        let held = match *epoch {
-            Some(held) => held,
+        match *epoch {
+            Some(held) => Ok(held),
             None => {
                 let acquired = control.acquire_operator_epoch(&self.identity).await.map_err(|e| {
                     tracing::debug!(server = self.server, error = %e, "no operator epoch");
                     no_answer(&e)
                 })?;
                 *epoch = Some(acquired);
-                acquired
+                Ok(acquired)
             }
-        };
-        Ok(control.with_operator_epoch(held))
+        }
     }
 
     /// The epoch was taken over. Asking for another one is right only for the process that leads, and one that does not

@@ -1,14 +1,16 @@
 //! Groups as an operator sees them.
 
 use tidemill_proto::v1::{self, reset_offsets_request::To};
+use tonic::{Request, metadata::MetadataValue};
 
 use super::{CommittedPosition, offsets};
-use crate::{Client, ClientError, TopicPartition};
+use crate::{Client, ClientError, OPERATOR_EPOCH, TopicPartition, call::Call};
 
 /// Administration of groups. Each operation retries what can succeed later, within the client's deadline.
 #[derive(Clone, Debug)]
 pub struct Groups {
     client: Client,
+    epoch: Option<u64>,
 }
 
 /// Where committed offsets are moved to.
@@ -28,9 +30,49 @@ pub enum ResetTo {
     Remove,
 }
 
+impl ResetTo {
+    fn to_proto(&self) -> To {
+        match self {
+            Self::Earliest => To::Earliest(true),
+            Self::Latest => To::Latest(true),
+            Self::Offset(n) => To::Offset(*n),
+            Self::Timestamp(ms) => To::TimestampMs(*ms),
+            Self::Remove => To::Remove(true),
+            Self::Exact(all) => To::Exact(v1::ExactOffsets {
+                offsets: all
+                    .iter()
+                    .map(|(p, offset, metadata)| v1::OffsetToCommit {
+                        topic: p.topic.to_string(),
+                        partition: p.partition,
+                        offset: *offset,
+                        metadata: metadata.clone(),
+                        ..v1::OffsetToCommit::default()
+                    })
+                    .collect(),
+            }),
+        }
+    }
+}
+
 impl Groups {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, epoch: None }
+    }
+
+    /// The same with an operator epoch, which calls that change something carry from now on: they are refused with
+    /// `STALE_OPERATOR_EPOCH` once another operator has acquired a later one.
+    #[must_use]
+    pub fn with_operator_epoch(mut self, epoch: u64) -> Self {
+        self.epoch = Some(epoch);
+        self
+    }
+
+    fn request<T>(&self, call: &Call, body: T) -> Request<T> {
+        let mut request = call.request(body);
+        if let Some(epoch) = self.epoch {
+            request.metadata_mut().insert(OPERATOR_EPOCH, MetadataValue::from(epoch));
+        }
+        request
     }
 
     /// All groups, and the partitions of the offsets topic whose coordinators did not answer.
@@ -86,36 +128,88 @@ impl Groups {
         to: &ResetTo,
         execute: bool,
     ) -> Result<v1::ResetOffsetsResponse, ClientError> {
-        let to = match to {
-            ResetTo::Earliest => To::Earliest(true),
-            ResetTo::Latest => To::Latest(true),
-            ResetTo::Offset(n) => To::Offset(*n),
-            ResetTo::Timestamp(ms) => To::TimestampMs(*ms),
-            ResetTo::Remove => To::Remove(true),
-            ResetTo::Exact(all) => To::Exact(v1::ExactOffsets {
-                offsets: all
-                    .iter()
-                    .map(|(p, offset, metadata)| v1::OffsetToCommit {
-                        topic: p.topic.to_string(),
-                        partition: p.partition,
-                        offset: *offset,
-                        metadata: metadata.clone(),
-                        ..v1::OffsetToCommit::default()
-                    })
-                    .collect(),
-            }),
-        };
         let request = v1::ResetOffsetsRequest {
             group: group.to_owned(),
             topics: topics.to_vec(),
             partitions: partitions.to_vec(),
             execute,
-            to: Some(to),
+            to: Some(to.to_proto()),
+            ..v1::ResetOffsetsRequest::default()
         };
+        self.send_reset(request).await
+    }
+
+    /// A declared reset of these topics, or of everything that is committed: carried out once for each id, however often it is
+    /// asked for. `evict` removes the members first. `shown` says for people where it goes to.
+    ///
+    /// # Errors
+    /// As [`Self::reset`]; `STALE_OPERATOR_EPOCH`.
+    pub async fn reset_once(
+        &self,
+        group: &str,
+        topics: &[String],
+        to: &ResetTo,
+        (id, shown): (&str, &str),
+        evict: bool,
+    ) -> Result<v1::ResetOffsetsResponse, ClientError> {
+        let request = v1::ResetOffsetsRequest {
+            group: group.to_owned(),
+            topics: topics.to_vec(),
+            execute: true,
+            to: Some(to.to_proto()),
+            once: Some(v1::ResetOnce { id: id.to_owned(), to: shown.to_owned() }),
+            evict,
+            ..v1::ResetOffsetsRequest::default()
+        };
+        self.send_reset(request).await
+    }
+
+    async fn send_reset(
+        &self,
+        request: v1::ResetOffsetsRequest,
+    ) -> Result<v1::ResetOffsetsResponse, ClientError> {
+        let group = request.group.clone();
         self.client
-            .call_coordinator(group, &format!("reset group {group}"), |call| {
-                let request = call.request(request.clone());
+            .call_coordinator(&group, &format!("reset group {group}"), |call| {
+                let request = self.request(&call, request.clone());
                 async move { call.groups().reset_offsets(request).await }
+            })
+            .await
+    }
+
+    /// Declares a group for an object.
+    ///
+    /// # Errors
+    /// `GROUP_CLAIMED`, `INVALID_ARGUMENT`, `UNSUPPORTED` (queues), `STALE_OPERATOR_EPOCH`, or no answer within the deadline.
+    pub async fn declare(
+        &self,
+        request: v1::DeclareGroupRequest,
+    ) -> Result<v1::DeclareGroupResponse, ClientError> {
+        let group = request.group.clone();
+        self.client
+            .call_coordinator(&group, &format!("declare group {group}"), |call| {
+                let request = self.request(&call, request.clone());
+                async move { call.groups().declare_group(request).await }
+            })
+            .await
+    }
+
+    /// Ends a declaration, with or without the group.
+    ///
+    /// # Errors
+    /// `GROUP_NOT_EMPTY`, `STALE_OPERATOR_EPOCH`, or no answer within the deadline.
+    pub async fn release(
+        &self,
+        group: &str,
+        claim_uid: &str,
+        delete: bool,
+    ) -> Result<v1::ReleaseGroupResponse, ClientError> {
+        let request =
+            v1::ReleaseGroupRequest { group: group.to_owned(), claim_uid: claim_uid.to_owned(), delete };
+        self.client
+            .call_coordinator(group, &format!("release group {group}"), |call| {
+                let request = self.request(&call, request.clone());
+                async move { call.groups().release_group(request).await }
             })
             .await
     }
@@ -123,11 +217,11 @@ impl Groups {
     /// Forgets a group without members and its committed offsets.
     ///
     /// # Errors
-    /// `UNKNOWN_GROUP`, `GROUP_NOT_EMPTY`, or no answer within the deadline.
+    /// `UNKNOWN_GROUP`, `GROUP_NOT_EMPTY`, `GROUP_CLAIMED`, or no answer within the deadline.
     pub async fn delete(&self, group: &str) -> Result<(), ClientError> {
         self.client
             .call_coordinator(group, &format!("delete group {group}"), |call| {
-                let request = call.request(v1::DeleteGroupRequest { group: group.to_owned() });
+                let request = self.request(&call, v1::DeleteGroupRequest { group: group.to_owned() });
                 async move { call.groups().delete_group(request).await }
             })
             .await
@@ -148,7 +242,7 @@ impl Groups {
         let request = v1::ConfigureGroupRequest { group: group.to_owned(), config, version };
         self.client
             .call_any(&format!("configure group {group}"), |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.groups().configure_group(request).await }
             })
             .await

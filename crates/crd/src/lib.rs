@@ -7,6 +7,7 @@
 //! group      kind ConsumerGroup
 //! structure  whether a manifest has the form of its definition
 //! plan       what there is to do for a Topic or a ConsumerGroup
+//! wire       between plans and messages of the cluster's interface
 //! generate   the definitions as an API server wants them: crds/*.yaml is written from here
 //! ```
 //!
@@ -20,6 +21,7 @@ pub mod plan;
 mod shared;
 pub mod structure;
 pub mod topic;
+pub mod wire;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use group::{ConsumerGroup, ConsumerGroupSpec, ConsumerGroupStatus};

@@ -167,7 +167,7 @@ fn topic(name: &str, partitions: i32) -> Topic {
 }
 
 fn object<'a>(topic: &'a Topic, uid: &'a str, owner: &'a str, deleted: bool) -> TopicObject<'a> {
-    TopicObject { topic, uid, owner, deleted, defaults: None }
+    TopicObject { topic, uid, owner, deleted, was_ready: false, defaults: None }
 }
 
 /// One step of somebody: which of two objects, how it looks, whether it is deleted.
@@ -309,7 +309,7 @@ fn gates_and_what_goes_through_them() {
     for (gate, live, deleted) in [
         (missing, (Outcome::Working, "WaitingForCluster"), (Outcome::Done, "Deleted")),
         (away, (Outcome::Working, "WaitingForCluster"), (Outcome::Retrying, "WaitingForCluster")),
-        (forbidden, (Outcome::Rejected, "NamespaceNotAllowed"), (Outcome::Done, "Deleted")),
+        (forbidden, (Outcome::Rejected, "NotAllowed"), (Outcome::Done, "Deleted")),
     ] {
         seen.gate = gate;
         assert_eq!(verdict(&t, &seen, false), (live.0, live.1.to_owned()));
@@ -338,6 +338,25 @@ fn a_small_cluster_gives_what_it_has_and_says_so() {
     let p = plan_topic(object(&t, "1", "o", false), &seen);
     assert!(p.is_done(), "{p:?}");
     let c = &p.conditions[0];
-    assert_eq!((c.type_, c.status), ("ReplicationAsAsked", Some(false)));
-    assert_eq!(c.message, "3 copies are asked for, this cluster gives 1");
+    assert_eq!((c.type_, c.status), ("Replicated", Some(false)));
+    assert_eq!(c.message, "1 copies instead of 3: the cluster has no more");
+}
+
+#[test]
+fn ready_waits_for_owners_once_and_does_not_flicker() {
+    let mut w = World::new();
+    let t = topic("t", 2);
+    w.carry_out(&plan_topic(object(&t, "1", "o", false), &w.observe("t")));
+    let mut seen = w.observe("t");
+    if let Some(topic) = &mut seen.topic {
+        topic.without_owner = 1;
+    }
+    let first = plan_topic(object(&t, "1", "o", false), &seen);
+    assert_eq!(
+        (first.verdict.outcome, first.verdict.reason.as_str()),
+        (Outcome::Working, "WaitingForOwners")
+    );
+    let later = plan_topic(TopicObject { was_ready: true, ..object(&t, "1", "o", false) }, &seen);
+    assert!(later.is_done(), "{later:?}");
+    assert_eq!(later, plan_topic(object(&t, "1", "o", false), &w.observe("t")), "nothing in it moves");
 }

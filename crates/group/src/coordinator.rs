@@ -8,7 +8,7 @@ use std::{
 use tidemill_types::{GroupConfig, GroupMode, GroupName};
 
 use crate::{
-    Assignment, Group, GroupError, GroupState, MemberId, Now, Settings, Summary, Topics,
+    Assignment, Declaration, Group, GroupError, GroupState, MemberId, Now, Settings, Summary, Topics,
     log::{self, Key, Record, Value},
     model::{Alive, Member},
 };
@@ -82,6 +82,8 @@ impl Coordinator {
             (Key::Offset(_, p), _) => {
                 group.offsets.remove(p);
             }
+            (Key::Declared(_), Some(Value::Declared(d))) => group.declared.clone_from(d),
+            (Key::Declared(_), _) => group.declared = Declaration::default(),
         }
     }
 
@@ -126,6 +128,7 @@ impl Coordinator {
             settled: g.is_settled(),
             offsets: g.state.offsets.len(),
             assignor: g.assignor(),
+            claim: g.state.declared.claim.clone(),
         })
     }
 

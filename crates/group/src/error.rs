@@ -34,6 +34,12 @@ pub enum GroupError {
         /// How many.
         members: usize,
     },
+    /// Somebody else declared the group.
+    #[error("it is claimed by {owner}")]
+    Claimed {
+        /// Who.
+        owner: String,
+    },
     /// A ceiling was reached.
     #[error("at most {max} {what}")]
     TooMany {
@@ -69,6 +75,7 @@ impl GroupError {
             Self::MemberInUse => ErrorCode::MemberInUse,
             Self::InstanceInUse { .. } => ErrorCode::InstanceInUse,
             Self::NotEmpty { .. } => ErrorCode::GroupNotEmpty,
+            Self::Claimed { .. } => ErrorCode::GroupClaimed,
             Self::TooMany { .. } => ErrorCode::Overloaded,
             Self::Mode { .. } => ErrorCode::Unsupported,
             Self::Invalid { .. } => ErrorCode::InvalidArgument,

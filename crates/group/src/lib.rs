@@ -29,7 +29,8 @@ mod topics;
 pub use coordinator::{Coordinator, Effects, Outcome};
 pub use error::GroupError;
 pub use model::{
-    Assignment, Commit, Committed, Group, GroupState, Heartbeat, Join, Leave, Member, MemberId, Now, Rules,
-    Settings, Subscription, Summary,
+    Assignment, Commit, Committed, Declaration, Declare, Group, GroupState, Heartbeat, Join, Leave,
+    MAX_RESETS, Member, MemberId, Now, Release, Released, Reset, ResetDone, ResetOutcome, Rules, Settings,
+    Subscription, Summary,
 };
 pub use topics::{TopicEntry, Topics};

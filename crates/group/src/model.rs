@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tidemill_types::{Assignor, GroupConfig, GroupName, PartitionId, StartAt, TopicId, TopicName};
+use tidemill_types::{Assignor, Claim, GroupConfig, GroupName, PartitionId, StartAt, TopicId, TopicName};
 
 /// Id of a member within its group.
 pub type MemberId = Arc<str>;
@@ -153,6 +153,33 @@ pub struct GroupState {
     pub members: BTreeMap<MemberId, Member>,
     /// Committed offsets.
     pub offsets: BTreeMap<PartitionId, Committed>,
+    /// What was declared of it.
+    pub declared: Declaration,
+}
+
+/// What an object, such as a ConsumerGroup, declared of a group. A group that nobody declared has an empty one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declaration {
+    /// Whose group it is; `None`: nobody's, or nobody's any more.
+    pub claim: Option<Claim>,
+    /// Topics that it reads.
+    pub topics: BTreeSet<TopicName>,
+    /// Declared resets that were carried out, the newest last; the oldest of more than [`MAX_RESETS`] are forgotten.
+    pub resets: Vec<ResetDone>,
+}
+
+/// Declared resets that a group remembers.
+pub const MAX_RESETS: usize = 32;
+
+/// A declared reset that was carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResetDone {
+    /// Its id: each is carried out once.
+    pub id: String,
+    /// Where the offsets went, as it was asked for; for people.
+    pub to: String,
+    /// When, ms since the Unix epoch.
+    pub at_ms: i64,
 }
 
 /// A group with what is derived and volatile.
@@ -240,6 +267,65 @@ pub struct Commit {
     pub offsets: Vec<(PartitionId, Committed)>,
 }
 
+/// A declaration.
+#[derive(Clone, Debug)]
+pub struct Declare {
+    /// The group.
+    pub group: GroupName,
+    /// Who declares it.
+    pub claim: Claim,
+    /// A holder whose object is known to be gone: its claim is taken over.
+    pub from_uid: Option<String>,
+    /// Topics that the group reads.
+    pub topics: BTreeSet<TopicName>,
+}
+
+/// The end of a declaration.
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// The group.
+    pub group: GroupName,
+    /// Only when this uid holds the claim.
+    pub uid: String,
+    /// The group and its committed offsets go too.
+    pub delete: bool,
+}
+
+/// What became of the end of a declaration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// The claim is free, or the group is gone.
+    Done,
+    /// There is no such group.
+    Absent,
+    /// It is somebody else's, or nobody's; nothing was changed.
+    NotHolder(Option<Claim>),
+}
+
+/// A reset of committed offsets.
+#[derive(Clone, Debug)]
+pub struct Reset {
+    /// The group.
+    pub group: GroupName,
+    /// A declared reset: its id, carried out once, and where it goes to, for people.
+    pub once: Option<(String, String)>,
+    /// New positions.
+    pub set: Vec<(PartitionId, Committed)>,
+    /// Positions to be forgotten.
+    pub forget: Vec<PartitionId>,
+    /// Removes the members first: they join again and begin at the new positions. Without it the group has to be empty.
+    pub evict: bool,
+}
+
+/// What became of a reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetOutcome {
+    /// Carried out by this operation.
+    Done,
+    /// One with this id was carried out before; nothing was changed.
+    Already,
+}
+
 /// What a member is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
@@ -278,6 +364,8 @@ pub struct Summary {
     pub offsets: usize,
     /// How partitions are shared out.
     pub assignor: Assignor,
+    /// Whose it is.
+    pub claim: Option<Claim>,
 }
 
 impl Group {

@@ -115,6 +115,8 @@ codes! {
     InstanceInUse = "INSTANCE_IN_USE", AlreadyExists, true;
     /// The operation needs a group without members.
     GroupNotEmpty = "GROUP_NOT_EMPTY", FailedPrecondition, false;
+    /// Somebody else declared the group.
+    GroupClaimed = "GROUP_CLAIMED", FailedPrecondition, false;
     /// Nothing of the request was written.
     NotWritten = "NOT_WRITTEN", Unavailable, true;
     /// The request may or may not have been written.

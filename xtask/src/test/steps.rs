@@ -91,6 +91,8 @@ pub(super) const STEPS: &[Step] = &[
                 "usage",
                 "--test",
                 "declared",
+                "--test",
+                "declared_groups",
             ],
             harness: &["--test-threads=2"],
         },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemill_group::{Commit, Committed};
 use tidemill_proto::v1;
-use tidemill_types::{ErrorCode, GroupName, Offset, PartitionId};
+use tidemill_types::{ErrorCode, Offset, PartitionId};
 
 use super::{
     convert::{MAX_PARTITIONS, partition},
@@ -106,16 +106,4 @@ pub(super) async fn checked(
         }
     }
     out
-}
-
-/// Commits of somebody outside: what a reset does.
-pub(super) async fn from_outside(
-    core: &Arc<Core>,
-    group: &GroupName,
-    offsets: Vec<(PartitionId, Committed)>,
-    deadline: Deadline,
-) -> Result<(), Fault> {
-    let commit = Commit { group: group.clone(), member: None, offsets };
-    let each = run(core, group, deadline, |c, now| c.commit(commit, now)).await?;
-    each.into_iter().collect::<Result<(), _>>().map_err(|e| refused(group, &e))
 }

@@ -1,10 +1,10 @@
-//! `ConfigureGroup`, `GetGroupConfig`: a record of the quorum.
+//! `ConfigureGroup`, `GetGroupConfig`, and the configuration of a declared group: a record of the quorum.
 
 use std::sync::Arc;
 
 use tidemill_proto::v1;
 use tidemill_types::{
-    Assignor, ErrorCode, GroupConfig, GroupMode, StaticAssignment, Version,
+    Assignor, ErrorCode, GroupConfig, GroupMode, GroupName, GroupRecord, StaticAssignment, Version,
     meta::{Answer, Command, Query, Rejection, Reply},
 };
 
@@ -46,18 +46,73 @@ pub(super) async fn get(
     r: v1::GetGroupConfigRequest,
     deadline: Deadline,
 ) -> Result<v1::GetGroupConfigResponse, Fault> {
-    let query = Query::Group(group_name(&r.group)?);
-    let answer = deadline.bound(core.client.read(&query)).await.map_err(|_| Fault::deadline())?;
-    match answer.map_err(|e| Fault::new(e.code(), format!("read a group: {e}")))? {
-        (Answer::Group(Some(g)), _) => {
-            Ok(v1::GetGroupConfigResponse { config: Some(shown_config(&g.config)), version: g.version.0 })
-        }
-        (Answer::Group(None), _) => Ok(v1::GetGroupConfigResponse::default()),
-        _ => Err(Fault::internal("read a group", "an answer of another kind")),
+    Ok(match record(core, &group_name(&r.group)?, deadline).await? {
+        Some(g) => v1::GetGroupConfigResponse { config: Some(shown_config(&g.config)), version: g.version.0 },
+        None => v1::GetGroupConfigResponse::default(),
+    })
+}
+
+/// The record of a group; a linearizable read.
+pub(super) async fn record(
+    core: &Arc<Core>,
+    name: &GroupName,
+    deadline: Deadline,
+) -> Result<Option<GroupRecord>, Fault> {
+    let what = format!("read group {name}");
+    let answer = deadline.bound(core.client.read(&Query::Group(name.clone()))).await;
+    let answer = answer.map_err(|_| Fault::deadline())?;
+    match answer.map_err(|e| Fault::new(e.code(), format!("{what}: {e}")))? {
+        (Answer::Group(record), _) => Ok(record),
+        _ => Err(Fault::internal(&what, "an answer of another kind")),
     }
 }
 
-fn config(c: v1::GroupConfig) -> Result<GroupConfig, Fault> {
+/// Makes mode, assignor, static assignment and start of a group be as wished; the rest stays where nothing is wished. Answers
+/// the version and whether anything changed.
+///
+/// # Errors
+/// `CONFLICT` when somebody else changed it meanwhile: asking again is right.
+pub(super) async fn merge(
+    core: &Arc<Core>,
+    name: &GroupName,
+    wish: GroupConfig,
+    deadline: Deadline,
+) -> Result<(u64, bool), Fault> {
+    let what = format!("configure group {name}");
+    let old = record(core, name, deadline).await?;
+    let had = old.as_ref().map(|g| g.config.clone()).unwrap_or_default();
+    let config = GroupConfig {
+        session_ms: wish.session_ms.or(had.session_ms),
+        rebalance_ms: wish.rebalance_ms.or(had.rebalance_ms),
+        offsets_retention_ms: wish.offsets_retention_ms.or(had.offsets_retention_ms),
+        last_reset: wish.last_reset.or(had.last_reset),
+        ..wish
+    };
+    let version = old.as_ref().map_or(Version(0), |g| g.version);
+    if old.is_some_and(|g| g.config == config) {
+        return Ok((version.0, false));
+    }
+    let command = Command::ConfigureGroup { name: name.clone(), version: Some(version), config };
+    let reply = deadline.bound(core.client.propose(command)).await.map_err(|_| Fault::deadline_unknown())?;
+    match reply.map_err(|e| Fault::new(e.code(), format!("{what}: {e}")))? {
+        Ok(Reply::Group(g)) => Ok((g.version.0, true)),
+        Ok(_) => Err(Fault::internal(&what, "a reply of another kind")),
+        Err(r) => Err(rejected(&what, &r)),
+    }
+}
+
+/// Removes the configuration of a group; one that is not there is gone.
+pub(super) async fn remove(core: &Arc<Core>, name: &GroupName, deadline: Deadline) -> Result<(), Fault> {
+    let what = format!("remove the configuration of group {name}");
+    let command = Command::RemoveGroup { name: name.clone(), version: None };
+    let reply = deadline.bound(core.client.propose(command)).await.map_err(|_| Fault::deadline_unknown())?;
+    match reply.map_err(|e| Fault::new(e.code(), format!("{what}: {e}")))? {
+        Ok(_) | Err(Rejection::NotFound { .. }) => Ok(()),
+        Err(r) => Err(rejected(&what, &r)),
+    }
+}
+
+pub(super) fn config(c: v1::GroupConfig) -> Result<GroupConfig, Fault> {
     let mode = match c.mode.as_str() {
         "" | "stream" => GroupMode::Stream,
         "queue" | "fifo-queue" => {

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use tidemill_group::{Assignment, Subscription};
+use tidemill_group::{Assignment, Declaration, Subscription};
 use tidemill_proto::v1::{self, start_at::At};
 use tidemill_runtime::defaults;
-use tidemill_types::{Assignor, ErrorCode, PartitionId, StartAt, TopicName};
+use tidemill_types::{Assignor, Claim, ErrorCode, PartitionId, StartAt, TopicName};
 
 use crate::{
     core::Core,
@@ -120,6 +120,23 @@ pub(super) fn assignor(a: Assignor) -> &'static str {
         Assignor::CooperativeSticky => "cooperative-sticky",
         Assignor::Static => "static",
     }
+}
+
+pub(super) fn claim_to(c: &Claim) -> v1::GroupClaim {
+    v1::GroupClaim { uid: c.uid.clone(), owner: c.owner.clone() }
+}
+
+/// `None` when nobody declared anything.
+pub(super) fn declaration_to(d: &Declaration) -> Option<v1::GroupDeclaration> {
+    (*d != Declaration::default()).then(|| v1::GroupDeclaration {
+        claim: d.claim.as_ref().map(claim_to),
+        topics: d.topics.iter().map(ToString::to_string).collect(),
+        resets: d
+            .resets
+            .iter()
+            .map(|r| v1::GroupReset { id: r.id.clone(), to: r.to.clone(), at_ms: r.at_ms })
+            .collect(),
+    })
 }
 
 pub(super) fn state(members: usize, settled: bool) -> &'static str {

@@ -7,9 +7,9 @@ use std::{
 
 use tidemill_group::{GroupError, GroupState, Summary};
 use tidemill_proto::v1;
-use tidemill_types::{Assignor, PartitionId};
+use tidemill_types::{Assignor, PartitionId, StartAt};
 
-use super::{convert, list};
+use super::{configure, convert, list};
 use crate::{
     core::Core,
     deadline::Deadline,
@@ -31,8 +31,14 @@ pub(super) async fn describe(
             Some((g.state.clone(), g.is_settled(), g.assignor()))
         })
         .await?;
-    let configured = core.mirror.table().group(&group).map(|g| g.config.assignor);
-    let (state, settled, assignor): (GroupState, bool, Assignor) = match (found, configured) {
+    let mut config = core.mirror.table().group(&group).map(|g| (g.config.assignor, g.config.start_at));
+    if found.is_none() {
+        // Whether there is such a group is not said from a view that may be behind.
+        let record = configure::record(core, &group, deadline).await?;
+        config = record.map(|g| (g.config.assignor, g.config.start_at));
+    }
+    let at_end = matches!(config, Some((_, Some(StartAt::Latest))));
+    let (state, settled, assignor): (GroupState, bool, Assignor) = match (found, config.map(|c| c.0)) {
         (Some(found), _) => found,
         (None, Some(assignor)) => (GroupState::default(), true, assignor),
         (None, None) => return Err(refused(&group, &GroupError::UnknownGroup)),
@@ -44,13 +50,21 @@ pub(super) async fn describe(
         settled,
         offsets: state.offsets.len(),
         assignor,
+        claim: state.declared.claim.clone(),
     };
     let holders: BTreeMap<PartitionId, String> = state
         .members
         .iter()
         .flat_map(|(id, m)| m.assigned.keys().chain(m.revoking.keys()).map(|p| (*p, id.to_string())))
         .collect();
-    let all: BTreeSet<PartitionId> = state.offsets.keys().chain(holders.keys()).copied().collect();
+    let mut all: BTreeSet<PartitionId> = state.offsets.keys().chain(holders.keys()).copied().collect();
+    // Those that do not exist are not behind.
+    for topic in state.declared.topics.iter().filter_map(|t| core.topic(t.as_str()).ok()) {
+        all.extend((0..topic.count.get()).map(|index| PartitionId { topic: topic.id, index }));
+        if all.len() > convert::MAX_PARTITIONS {
+            break;
+        }
+    }
     let all: Vec<PartitionId> = all.into_iter().filter(|p| convert::topic_of(core, *p).is_some()).collect();
     let ends = ranges(core, &all, deadline).await;
     let offsets = all.iter().zip(ends).map(|(p, range)| {
@@ -66,7 +80,11 @@ pub(super) async fn describe(
             committed,
             log_start,
             log_end,
-            lag: if log_end < 0 { -1 } else { (log_end - from).max(0) },
+            lag: match log_end {
+                ..0 => -1,
+                _ if committed < 0 && at_end => 0,
+                end => (end - from).max(0),
+            },
             member: holders.get(p).cloned().unwrap_or_default(),
             commit_time_ms: c.map_or(0, |c| c.commit_ms),
             metadata: c.map(|c| c.metadata.clone()).unwrap_or_default(),
@@ -87,5 +105,6 @@ pub(super) async fn describe(
         summary: Some(list::summary(&summary, &list::me(core))),
         members: members.collect(),
         offsets: offsets.collect(),
+        declaration: convert::declaration_to(&state.declared),
     })
 }

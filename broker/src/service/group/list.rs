@@ -77,5 +77,6 @@ pub(super) fn summary(s: &tidemill_group::Summary, coordinator: &str) -> v1::Gro
         offsets: convert::count(s.offsets),
         assignor: convert::assignor(s.assignor).to_owned(),
         coordinator: coordinator.to_owned(),
+        claim: s.claim.as_ref().map(convert::claim_to),
     }
 }

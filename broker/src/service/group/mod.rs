@@ -3,6 +3,7 @@
 mod commit;
 mod configure;
 mod convert;
+mod declare;
 mod delete;
 mod describe;
 mod fetch;
@@ -25,6 +26,7 @@ use crate::{
     deadline::Deadline,
     fault::Fault,
     groups::{self, Groups as Coordinators},
+    operator_epoch,
 };
 
 /// The service.
@@ -34,6 +36,16 @@ macro_rules! call {
     ($self:ident, $request:ident, $operation:path) => {{
         let deadline = Deadline::of(&$request);
         let core = $self.0.get()?;
+        Ok(Response::new($operation(core, $request.into_inner(), deadline).await?))
+    }};
+}
+
+/// The same for what operators do: refused when another one acquired the epoch since (rule 15 of the operator).
+macro_rules! under_epoch {
+    ($self:ident, $request:ident, $operation:path) => {{
+        let deadline = Deadline::of(&$request);
+        let core = $self.0.get()?;
+        operator_epoch::check(core, operator_epoch::of($request.metadata())?, deadline).await?;
         Ok(Response::new($operation(core, $request.into_inner(), deadline).await?))
     }};
 }
@@ -107,21 +119,21 @@ impl Groups for GroupService {
         &self,
         request: Request<v1::ResetOffsetsRequest>,
     ) -> Answer<v1::ResetOffsetsResponse> {
-        call!(self, request, reset::reset)
+        under_epoch!(self, request, reset::reset)
     }
 
     async fn delete_group(
         &self,
         request: Request<v1::DeleteGroupRequest>,
     ) -> Answer<v1::DeleteGroupResponse> {
-        call!(self, request, delete::delete)
+        under_epoch!(self, request, delete::delete)
     }
 
     async fn configure_group(
         &self,
         request: Request<v1::ConfigureGroupRequest>,
     ) -> Answer<v1::ConfigureGroupResponse> {
-        call!(self, request, configure::configure)
+        under_epoch!(self, request, configure::configure)
     }
 
     async fn get_group_config(
@@ -129,6 +141,20 @@ impl Groups for GroupService {
         request: Request<v1::GetGroupConfigRequest>,
     ) -> Answer<v1::GetGroupConfigResponse> {
         call!(self, request, configure::get)
+    }
+
+    async fn declare_group(
+        &self,
+        request: Request<v1::DeclareGroupRequest>,
+    ) -> Answer<v1::DeclareGroupResponse> {
+        under_epoch!(self, request, declare::declare)
+    }
+
+    async fn release_group(
+        &self,
+        request: Request<v1::ReleaseGroupRequest>,
+    ) -> Answer<v1::ReleaseGroupResponse> {
+        under_epoch!(self, request, declare::release)
     }
 }
 

@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use tidemill_group::{Committed, GroupError};
+use tidemill_group::{Committed, GroupError, GroupState, Reset, ResetOutcome};
 use tidemill_proto::v1::{self, reset_offsets_request::To};
 use tidemill_types::{ErrorCode, GroupName, PartitionId};
 
 use super::{
-    commit::{checked, committed, from_outside},
+    commit::{checked, committed},
     convert::{MAX_PARTITIONS, topic_of},
     run,
 };
@@ -34,12 +34,21 @@ pub(super) async fn reset(
             "earliest, latest, offset, timestamp_ms, exact or remove",
         ));
     };
-    let before = present(core, &group, deadline).await?;
+    let once = r.once.clone().map(|o| (o.id, o.to));
+    let present = present(core, &group, once.as_ref().map(|o| o.0.clone()), deadline).await?;
+    if present.done {
+        return Ok(v1::ResetOffsetsResponse { already: true, ..v1::ResetOffsetsResponse::default() });
+    }
+    // Refused also for a plan: it would be another one by then.
+    if present.members > 0 && !r.evict {
+        return Err(refused(&group, &GroupError::NotEmpty { members: present.members }));
+    }
+    let before = present.offsets;
     let after: BTreeMap<PartitionId, Option<Committed>> = match &to {
         To::Exact(exact) => exactly(core, &exact.offsets, deadline).await?,
         to => moved(core, &r, to, &before, deadline).await?,
     };
-    if after.is_empty() {
+    if after.is_empty() && once.is_none() {
         return Err(refused(&group, &GroupError::UnknownGroup));
     }
     let changes = after
@@ -51,36 +60,41 @@ pub(super) async fn reset(
             to: new.as_ref().map_or(-1, |c| c.offset),
         })
         .collect();
+    let mut already = false;
     if r.execute {
-        let gone: Vec<PartitionId> = after.iter().filter(|(_, c)| c.is_none()).map(|(p, _)| *p).collect();
-        let set: Vec<(PartitionId, Committed)> =
-            after.into_iter().filter_map(|(p, c)| Some((p, c?))).collect();
-        if !set.is_empty() {
-            from_outside(core, &group, set, deadline).await?;
-        }
-        if !gone.is_empty() {
-            let name = group.clone();
-            run(core, &group, deadline, move |c, _| c.forget(&name, &gone)).await?;
-        }
+        let forget = after.iter().filter(|(_, c)| c.is_none()).map(|(p, _)| *p).collect();
+        let set = after.into_iter().filter_map(|(p, c)| Some((p, c?))).collect();
+        let reset = Reset { group: group.clone(), once, set, forget, evict: r.evict };
+        let done = run(core, &group, deadline, move |c, now| c.reset(reset, now)).await?;
+        already = done == ResetOutcome::Already;
     }
-    Ok(v1::ResetOffsetsResponse { changes, executed: r.execute })
+    Ok(v1::ResetOffsetsResponse { changes, executed: r.execute && !already, already })
 }
 
-/// What is committed now; a group with members is refused, also for a plan: it would be another one by then.
+/// A group before its reset.
+#[derive(Default)]
+struct Present {
+    members: usize,
+    offsets: BTreeMap<PartitionId, Committed>,
+    /// A reset of this id was carried out.
+    done: bool,
+}
+
 async fn present(
     core: &Arc<Core>,
     group: &GroupName,
+    id: Option<String>,
     deadline: Deadline,
-) -> Result<BTreeMap<PartitionId, Committed>, Fault> {
+) -> Result<Present, Fault> {
     let handle = Groups::coordinator(core, group, deadline).await?;
     let name = group.clone();
-    let found =
-        handle.ask(deadline, move |c| c.group(&name).map(|g| (g.members.len(), g.offsets.clone()))).await?;
-    match found {
-        Some((0, offsets)) => Ok(offsets),
-        Some((members, _)) => Err(refused(group, &GroupError::NotEmpty { members })),
-        None => Ok(BTreeMap::new()),
-    }
+    handle
+        .ask(deadline, move |c| {
+            let done = id.is_some_and(|id| c.reset_done(&name, &id));
+            let of = |g: &GroupState| Present { members: g.members.len(), offsets: g.offsets.clone(), done };
+            c.group(&name).map(of).unwrap_or_default()
+        })
+        .await
 }
 
 async fn exactly(

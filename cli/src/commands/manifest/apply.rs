@@ -39,7 +39,7 @@ pub(super) async fn apply(
     let clusters = manifests.iter().filter(|m| m.kind() == Kind::Cluster).map(|m| (m, Done::Unchanged));
     let mut done: Vec<(&Manifest, Done)> = clusters.collect();
     done.extend(topics::apply(client, plans, dry_run, wait).await?);
-    done.extend(groups::apply(manifests, false));
+    done.extend(groups::apply(client, manifests, dry_run).await?);
     print(&done, dry_run, form)?;
     refusals(&done)
 }
@@ -110,12 +110,16 @@ pub(super) fn refusals(done: &[(&Manifest, Done)]) -> Result<(), CliError> {
             _ => None,
         })
         .collect();
-    let Some((_, reason, _)) = refused.first() else { return Ok(()) };
+    let Some((first, reason, _)) = refused.first() else { return Ok(()) };
+    let kind = first.kind();
     let code = match *reason {
         "InvalidSpec" | "PartitionsShrink" => ErrorCode::InvalidArgument,
-        "NotSupported" => ErrorCode::Unsupported,
+        "Unsupported" => ErrorCode::Unsupported,
         "Tombstoned" => ErrorCode::TopicTombstoned,
-        "Conflict" | "TopicExists" => ErrorCode::TopicClaimed,
+        "Conflict" if kind == Kind::ConsumerGroup => ErrorCode::GroupClaimed,
+        "WaitingForEmptyGroup" => ErrorCode::GroupNotEmpty,
+        "WaitingForTopic" => ErrorCode::UnknownTopic,
+        "Conflict" | "Exists" => ErrorCode::TopicClaimed,
         "NotEmpty" => ErrorCode::TopicNotEmpty,
         _ => ErrorCode::QuorumUnavailable,
     };

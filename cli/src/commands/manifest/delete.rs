@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tidemill_client::{Client, v1};
 use tidemill_crd::{
-    Outcome,
-    plan::{self, TopicAction},
+    Outcome, plan,
+    wire::{self, topic::Request},
 };
 use tidemill_types::ErrorCode;
 
@@ -31,17 +31,9 @@ pub(super) async fn manifests(client: &Client, all: &[Manifest], dry_run: bool) 
     let mut releases = Vec::new();
     let mut done: Vec<(&Manifest, Done)> = Vec::new();
     for (m, plan) in topics::plans(all, &seen, true) {
-        match plan.actions.into_iter().next() {
-            Some(TopicAction::Delete { name, uid, purge_after_ms, if_empty }) => {
-                let policy = if if_empty { v1::DeletePolicy::IfEmpty } else { v1::DeletePolicy::Tombstone };
-                deletions.push((
-                    m,
-                    v1::TopicDeletion { name, claim_uid: uid, purge_after_ms, policy: policy.into() },
-                ));
-            }
-            Some(TopicAction::Release { name, uid }) => {
-                releases.push((m, v1::ClaimRelease { name, claim_uid: uid }));
-            }
+        match plan.actions.into_iter().next().map(wire::topic::request) {
+            Some(Request::Delete(deletion)) => deletions.push((m, deletion)),
+            Some(Request::Release(release)) => releases.push((m, release)),
             _ if plan.verdict.outcome == Outcome::Done => {
                 output::note(&format!("note: {}: {}", m.full_name(), plan.verdict.message));
             }
@@ -72,7 +64,7 @@ pub(super) async fn manifests(client: &Client, all: &[Manifest], dry_run: bool) 
         output::print(&format!("{} deleted\n", m.full_name()))?;
         output::note("note: the topic stays, only its claim was freed (deletionPolicy Retain)");
     }
-    done.extend(groups::apply(all, true).into_iter().filter(|(_, d)| matches!(d, Done::Refused(..))));
+    done.extend(groups::delete(client, all, dry_run).await?);
     apply::refusals(&done)
 }
 
@@ -86,7 +78,7 @@ pub(super) async fn named(
     dry_run: bool,
 ) -> Result<(), CliError> {
     if kind == Kind::ConsumerGroup {
-        return Err(CliError::new("consumergroup", groups::NOT_SUPPORTED, ErrorCode::Unsupported));
+        return groups::let_go(client, names, namespace, dry_run).await;
     }
     let all = observe::all(client).await?;
     let purge_after_ms = i64::try_from(purge_after.as_millis()).unwrap_or(i64::MAX);
@@ -128,13 +120,7 @@ fn told(name: &str, result: v1::DeletionResult, dry_run: bool) -> Result<Option<
     let suffix = if dry_run { " (dry run)" } else { "" };
     match result.done() {
         v1::DeletionDone::Refused | v1::DeletionDone::Unspecified => {
-            let e = result.refused.unwrap_or_default();
-            let verdict = plan::refused(&plan::Refusal {
-                code: e.code,
-                message: e.message,
-                retryable: e.retryable,
-                ..plan::Refusal::default()
-            });
+            let verdict = plan::refused(&wire::topic::deleted(&result).err().unwrap_or_default());
             return Ok(Some(Done::Refused(verdict.reason, verdict.message)));
         }
         v1::DeletionDone::NotHolder => {

@@ -2,7 +2,7 @@
 
 use tidemill_client::{Client, v1};
 
-use super::{Kind, get, show};
+use super::{Kind, get, groups, show};
 use crate::{
     commands::{connect::failed, table},
     error::CliError,
@@ -15,6 +15,9 @@ pub(super) async fn describe(
     names: &[String],
     namespace: &str,
 ) -> Result<(), CliError> {
+    if kind == Kind::ConsumerGroup {
+        return groups::describe(client, names, namespace).await;
+    }
     for (i, t) in get::topics(client, kind, names, namespace).await?.iter().enumerate() {
         let answer = client.admin().describe([t.name.clone()]).await.map_err(|e| failed(&e))?;
         let partitions = answer.topics.into_iter().next().map(|t| t.partitions).unwrap_or_default();

@@ -22,7 +22,7 @@ pub(super) async fn diff(client: &Client, manifests: &[Manifest]) -> Result<(), 
     let seen = observe::named(client, topics::names(manifests)).await.map_err(of_diff)?;
     let plans = topics::plans(manifests, &seen, false);
     let mut done = topics::apply(client, plans, true, Duration::ZERO).await.map_err(of_diff)?;
-    done.extend(groups::apply(manifests, false));
+    done.extend(groups::apply(client, manifests, true).await.map_err(of_diff)?);
     let mut text = String::new();
     for (m, d) in &done {
         let lines = match d {

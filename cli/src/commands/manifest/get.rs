@@ -1,7 +1,6 @@
 //! `get`.
 
 use tidemill_client::{Client, v1};
-use tidemill_types::ErrorCode;
 
 use super::{Kind, groups, observe, show};
 use crate::{
@@ -19,9 +18,6 @@ pub(super) async fn topics(
     names: &[String],
     namespace: &str,
 ) -> Result<Vec<v1::TopicState>, CliError> {
-    if kind == Kind::ConsumerGroup {
-        return Err(CliError::new("consumergroup", groups::NOT_SUPPORTED, ErrorCode::Unsupported));
-    }
     let all = observe::all(client).await?;
     if names.is_empty() {
         return Ok(all);
@@ -42,6 +38,9 @@ pub(super) async fn get(
     namespace: &str,
     form: Output,
 ) -> Result<(), CliError> {
+    if kind == Kind::ConsumerGroup {
+        return groups::get(client, names, namespace, form).await;
+    }
     let rows = topics(client, kind, names, namespace).await?.iter().map(row).collect();
     table::print(
         form,

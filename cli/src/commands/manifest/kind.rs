@@ -21,6 +21,15 @@ impl Kind {
         })
     }
 
+    /// The name in a manifest.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Cluster => "Cluster",
+            Self::Topic => "Topic",
+            Self::ConsumerGroup => "ConsumerGroup",
+        }
+    }
+
     /// By what a person types: singular, plural, short name.
     fn typed(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();

@@ -1,9 +1,9 @@
 //! What the cluster has of the topics that manifests name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use tidemill_client::{Client, v1};
-use tidemill_crd::plan::{Claim, ClusterGate, Tombstone, TopicObserved, TopicSeen};
+use tidemill_crd::{plan::TopicObserved, wire};
 
 use crate::{commands::connect::failed, error::CliError};
 
@@ -16,8 +16,7 @@ const PAGE: u32 = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     pub(super) topics: HashMap<String, v1::TopicState>,
-    defaults: BTreeMap<String, String>,
-    max_copies: Option<u8>,
+    page: v1::ListTopicsResponse,
 }
 
 /// The named topics.
@@ -49,37 +48,13 @@ pub(super) async fn all(client: &Client) -> Result<Vec<v1::TopicState>, CliError
 }
 
 impl Observed {
-    fn add(&mut self, page: v1::ListTopicsResponse) {
-        self.topics.extend(page.topics.into_iter().map(|t| (t.name.clone(), t)));
-        self.defaults = page.defaults.into_iter().collect();
-        self.max_copies = u8::try_from(page.max_copies).ok().filter(|n| *n > 0);
+    fn add(&mut self, mut page: v1::ListTopicsResponse) {
+        self.topics.extend(page.topics.drain(..).map(|t| (t.name.clone(), t)));
+        self.page = page;
     }
 
     /// What the plan of one topic needs.
     pub(super) fn of(&self, topic: &str) -> TopicObserved {
-        TopicObserved {
-            gate: ClusterGate::Open,
-            topic: self.topics.get(topic).map(seen),
-            defaults: self.defaults.clone(),
-            max_copies: self.max_copies,
-        }
-    }
-}
-
-fn claim(c: &v1::TopicClaim) -> Claim {
-    Claim { uid: c.uid.clone(), owner: c.owner.clone() }
-}
-
-fn seen(t: &v1::TopicState) -> TopicSeen {
-    TopicSeen {
-        id: t.id,
-        partitions: t.partitions,
-        config: t.config.clone().into_iter().collect(),
-        claim: t.claim.as_ref().map(claim),
-        tombstone: t
-            .tombstone
-            .as_ref()
-            .map(|t| Tombstone { purge_at_ms: t.purge_at_ms, former: t.former.as_ref().map(claim) }),
-        without_owner: t.partitions_without_owner,
+        wire::topic::observed(self.topics.get(topic), &self.page)
     }
 }

@@ -65,7 +65,7 @@ impl Manifest {
 
     /// For people.
     pub(crate) fn owner(&self) -> String {
-        plan::owner("Topic", &self.namespace, &self.name)
+        plan::owner(self.kind().name(), &self.namespace, &self.name)
     }
 }
 
@@ -243,10 +243,11 @@ fn is_object_name(name: &str) -> bool {
         && name.ends_with(inner)
 }
 
-/// Two manifests of one object, or two Topics for one topic: the second would undo the first.
+/// Two manifests of one object, two Topics for one topic or two ConsumerGroups for one group: the second would undo the first.
 fn twice(all: &[Manifest], problems: &mut Vec<String>) {
     let mut objects: BTreeMap<(Kind, &str, &str), &str> = BTreeMap::new();
     let mut topics: BTreeMap<&str, &Manifest> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, &Manifest> = BTreeMap::new();
     for m in all {
         if let Some(first) = objects.insert((m.kind(), &m.namespace, &m.name), &m.at) {
             problems.push(format!("{}: {} stands already in {first}", m.at, m.full_name()));
@@ -256,6 +257,16 @@ fn twice(all: &[Manifest], problems: &mut Vec<String>) {
             let name = t.topic_name();
             problems.push(format!(
                 "{}: spec.topicName: topic {name} is already that of {} in {}",
+                m.at,
+                first.full_name(),
+                first.at
+            ));
+        } else if let Object::Group(g) = &m.object
+            && let Some(first) = groups.insert(g.group_name(), m)
+        {
+            let name = g.group_name();
+            problems.push(format!(
+                "{}: spec.groupName: group {name} is already that of {} in {}",
                 m.at,
                 first.full_name(),
                 first.at

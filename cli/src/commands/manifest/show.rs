@@ -28,9 +28,13 @@ pub(super) fn is_named(t: &v1::TopicState, namespace: &str, name: &str) -> bool 
 }
 
 pub(super) fn not_found(kind: Kind, name: &str) -> CliError {
-    CliError::new(format!("{}/{name}", kind.full()), "there is no such object", ErrorCode::UnknownTopic)
+    let (code, help) = match kind {
+        Kind::ConsumerGroup => (ErrorCode::UnknownGroup, "`tidemill get consumergroups` shows what there is"),
+        _ => (ErrorCode::UnknownTopic, "`tidemill get topics` shows what there is"),
+    };
+    CliError::new(format!("{}/{name}", kind.full()), "there is no such object", code)
         .exit(Exit::NotFound)
-        .help("`tidemill get topics` shows what there is")
+        .help(help)
 }
 
 /// A moment, as text.
@@ -43,7 +47,7 @@ pub(super) fn time(ms: i64) -> String {
 pub(super) fn ready(t: &v1::TopicState) -> (&'static str, &'static str) {
     match (&t.tombstone, t.partitions_without_owner) {
         (Some(_), _) => ("False", "Deleted"),
-        (None, 0) => ("True", "Settled"),
+        (None, 0) => ("True", "Ready"),
         (None, _) => ("False", "WaitingForOwners"),
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tidemill_client::{Client, v1};
 use tidemill_crd::{
     Outcome, Topic,
-    plan::{self, Refusal, TopicAction, TopicObject, TopicPlan},
-    topic::{Adoption, TopicConfigWish},
+    plan::{self, TopicObject, TopicPlan},
+    wire::{self, topic::Request},
 };
 
 use super::{
@@ -54,6 +54,7 @@ fn plan_of(all: &[Manifest], m: &Manifest, t: &Topic, seen: &Observed, deleted: 
         uid: &m.uid(),
         owner: &m.owner(),
         deleted,
+        was_ready: false,
         defaults: cluster::defaults(all, m),
     };
     plan::plan_topic(object, &seen.of(t.topic_name()))
@@ -83,10 +84,10 @@ pub(super) async fn apply<'a>(
     let mut out = Vec::with_capacity(plans.len());
     let mut wishes = Vec::new();
     for (m, plan) in plans {
-        let action = plan.actions.into_iter().next();
-        match (action, plan.verdict) {
-            (Some(TopicAction::Apply { wish, claim, adoption }), _) => {
-                wishes.push((out.len(), wish_of(wish, claim, adoption)));
+        let request = plan.actions.into_iter().next().map(wire::topic::request);
+        match (request, plan.verdict) {
+            (Some(Request::Apply(wish)), _) => {
+                wishes.push((out.len(), wish));
                 out.push((m, Done::Unchanged));
             }
             (_, v) if v.outcome == Outcome::Rejected => out.push((m, Done::Refused(v.reason, v.message))),
@@ -108,30 +109,9 @@ pub(super) async fn apply<'a>(
     Ok(out)
 }
 
-fn wish_of(wish: TopicConfigWish, claim: plan::Claim, adoption: Adoption) -> v1::TopicWish {
-    let adoption = match adoption {
-        Adoption::Fail => v1::Adoption::Fail,
-        Adoption::IfMatches => v1::Adoption::IfMatches,
-        Adoption::Take => v1::Adoption::Take,
-    };
-    v1::TopicWish {
-        name: wish.name,
-        partitions: wish.partitions,
-        config: wish.config.into_iter().collect(),
-        claim: Some(v1::TopicClaim { uid: claim.uid, owner: claim.owner }),
-        adoption: adoption.into(),
-    }
-}
-
 fn done(result: v1::TopicResult) -> Done {
-    if let Some(v1::topic_result::Outcome::Refused(e)) = result.outcome {
-        let verdict = plan::refused(&Refusal {
-            code: e.code,
-            message: e.message,
-            retryable: e.retryable,
-            field: result.field,
-            held_by: result.held_by.map(|c| c.owner),
-        });
+    if let Err(refusal) = wire::topic::applied(&result) {
+        let verdict = plan::refused(&refusal);
         return Done::Refused(verdict.reason, verdict.message);
     }
     match v1::TopicDone::try_from(result.done) {

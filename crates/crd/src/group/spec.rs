@@ -110,7 +110,7 @@ pub struct Assignment {
     /// How partitions are spread over members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
-    /// Partitions of named members, as TOPIC/PARTITION.
+    /// Partitions of members by their instance id, as TOPIC/PARTITION; the others are read by nobody.
     #[serde(rename = "static", skip_serializing_if = "BTreeMap::is_empty")]
     pub fixed: BTreeMap<String, MemberPartitions>,
 }
@@ -119,7 +119,7 @@ pub struct Assignment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct MemberPartitions(
-    #[schemars(length(max = 1000), inner(length(min = 1, max = 260)))] pub Vec<String>,
+    #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 260)))] pub Vec<String>,
 );
 
 /// How partitions are spread over members.
@@ -180,7 +180,7 @@ pub struct Reset {
         length(max = 40)
     )]
     pub to: String,
-    /// Waits until the group has no members.
+    /// Waits until the group has no members. When false, members are removed first; they join again by themselves.
     #[serde(default = "yes")]
     pub require_empty: bool,
 }

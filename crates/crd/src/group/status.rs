@@ -19,17 +19,17 @@ pub struct ConsumerGroupStatus {
     /// Name of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_name: Option<String>,
-    /// Empty, PreparingRebalance, Stable.
+    /// Empty, Rebalancing, Stable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Members.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub members: Option<i32>,
-    /// Who reads what.
+    /// Who reads what: at most 100 members and 1000 partitions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assignments: Vec<AssignmentStatus>,
-    /// 0, <1k, <100k or more; the numbers are metrics and `tidemill group describe`.
+    /// 0, <1k, <100k or >=100k records behind, steadily for a minute; the numbers are metrics and `tidemill group describe`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_bucket: Option<String>,
     /// The last reset that was carried out.

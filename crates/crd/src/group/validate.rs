@@ -22,7 +22,7 @@ pub fn parse_position(text: &str) -> Option<StartAt> {
 }
 
 /// `TOPIC/PARTITION`.
-fn parse_partition(text: &str) -> Option<(&str, u32)> {
+pub(crate) fn parse_partition(text: &str) -> Option<(&str, u32)> {
     let (topic, index) = text.rsplit_once('/')?;
     Some((topic, index.parse().ok().filter(|n| *n < 100_000)?))
 }
@@ -54,6 +54,9 @@ pub fn validate(group: &ConsumerGroup, old: Option<&ConsumerGroup>) -> Vec<Viola
             "spec.assignment",
             "it has either strategy or static",
         );
+        let rule = "a member is named by its instance id, 1 to 249 printable characters without a space, and has a partition";
+        let printable = |m: &String| (1..=249).contains(&m.len()) && m.bytes().all(|b| b.is_ascii_graphic());
+        check(a.fixed.iter().all(|(m, p)| printable(m) && !p.0.is_empty()), "spec.assignment.static", rule);
         let all = || a.fixed.values().flat_map(|p| &p.0);
         let good =
             all().all(|p| parse_partition(p).is_some_and(|(topic, _)| s.topics.iter().any(|t| t == topic)));

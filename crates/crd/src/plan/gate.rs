@@ -44,9 +44,9 @@ impl ClusterGate {
             )),
             Self::Forbidden { cluster, namespace } => Some(Verdict::new(
                 Outcome::Rejected,
-                "NamespaceNotAllowed",
+                "NotAllowed",
                 format!(
-                    "Cluster {cluster} does not allow objects of namespace {namespace} (access.topicNamespaces)"
+                    "Cluster {cluster} does not allow objects of namespace {namespace}: add it to its spec.access.topicNamespaces"
                 ),
             )),
         }

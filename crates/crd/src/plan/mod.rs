@@ -14,7 +14,10 @@ mod refusal;
 mod topic;
 
 pub use gate::ClusterGate;
-pub use group::{GroupAction, GroupObject, GroupObserved, GroupPlan, GroupSeen, GroupWish, plan_group};
+pub use group::{
+    GroupAction, GroupObject, GroupObserved, GroupPlan, GroupSeen, GroupWish, TopicPartition, plan_group,
+    shown_assignor, shown_start,
+};
 pub use refusal::{Refusal, refused};
 pub use topic::{
     Claim, Tombstone, TopicAction, TopicObject, TopicObserved, TopicPlan, TopicSeen, plan_topic,

@@ -15,6 +15,8 @@ pub struct Refusal {
     pub retryable: bool,
     /// Field that is wrong, if one is.
     pub field: String,
+    /// What is allowed for it.
+    pub allowed: String,
     /// Owner of the claim that stands against it.
     pub held_by: Option<String>,
 }
@@ -26,6 +28,10 @@ pub fn refused(r: &Refusal) -> Verdict {
         Some(owner) if !owner.is_empty() && !r.message.contains(owner.as_str()) => {
             format!("{} (held by {owner})", r.message)
         }
+        _ if !r.field.is_empty() && !r.allowed.is_empty() => {
+            format!("{}: {} (allowed: {})", r.field, r.message, r.allowed)
+        }
+        _ if !r.field.is_empty() => format!("{}: {}", r.field, r.message),
         _ => r.message.clone(),
     };
     let rejected = |reason: &str| Verdict::new(Outcome::Rejected, reason, message.clone());
@@ -33,15 +39,23 @@ pub fn refused(r: &Refusal) -> Verdict {
         Some(ErrorCode::TopicClaimed) if r.held_by.as_deref().is_some_and(|o| !o.is_empty()) => {
             rejected("Conflict")
         }
-        Some(ErrorCode::TopicClaimed | ErrorCode::TopicExists) => rejected("TopicExists"),
+        Some(ErrorCode::TopicClaimed | ErrorCode::TopicExists) => rejected("Exists"),
+        Some(ErrorCode::GroupClaimed) => rejected("Conflict"),
+        Some(ErrorCode::GroupNotEmpty) => Verdict::new(Outcome::Working, "WaitingForEmptyGroup", message),
+        // It is waited for: the group may be declared before its topics.
+        Some(ErrorCode::UnknownTopic) => Verdict::new(Outcome::Working, "WaitingForTopic", message),
         Some(ErrorCode::TopicTombstoned) => rejected("Tombstoned"),
         Some(ErrorCode::TopicNotEmpty) => Verdict::new(Outcome::Working, "NotEmpty", message),
-        Some(ErrorCode::UnknownConfigKey | ErrorCode::Unsupported) => rejected("NotSupported"),
-        Some(ErrorCode::InvalidArgument | ErrorCode::InvalidTopicName) => rejected("InvalidSpec"),
+        Some(ErrorCode::UnknownConfigKey | ErrorCode::Unsupported) => rejected("Unsupported"),
+        Some(ErrorCode::InvalidArgument | ErrorCode::InvalidTopicName | ErrorCode::InvalidGroupName) => {
+            rejected("InvalidSpec")
+        }
         // This operator has lost its lead; the one that has it writes the next verdict.
         Some(ErrorCode::StaleOperatorEpoch) => Verdict::new(Outcome::Retrying, "StaleOperator", message),
         Some(ErrorCode::FeatureLevelTooLow) => Verdict::new(Outcome::Working, "WaitingForUpgrade", message),
-        Some(code) if !code.retryable() && !r.retryable => rejected("Refused"),
+        Some(code) if !code.retryable() && !r.retryable => {
+            Verdict::new(Outcome::Rejected, "Refused", format!("{message} ({code})"))
+        }
         _ => Verdict::new(Outcome::Retrying, "ClusterUnavailable", message),
     }
 }

@@ -68,6 +68,9 @@ pub struct TopicObject<'a> {
     pub owner: &'a str,
     /// It is being deleted.
     pub deleted: bool,
+    /// It has been Ready in this generation: a broker that restarts later is the cluster's business, and Ready does not flicker
+    /// (rule 3).
+    pub was_ready: bool,
     /// What its Cluster says of Topics that do not say otherwise.
     pub defaults: Option<&'a TopicDefaults>,
 }
@@ -148,7 +151,7 @@ pub fn plan_topic(object: TopicObject<'_>, seen: &TopicObserved) -> TopicPlan {
         return TopicPlan::new(Verdict::new(
             Outcome::Paused,
             "Paused",
-            "nothing is changed: spec.paused is true",
+            "spec.paused is true: nothing is changed",
         ));
     }
     let violations = validate(object.topic, None);
@@ -164,7 +167,7 @@ pub fn plan_topic(object: TopicObject<'_>, seen: &TopicObserved) -> TopicPlan {
     let wish = match wish(name, spec, object.defaults) {
         Ok(wish) => wish,
         Err(r) => {
-            let reason = if r.unsupported { "NotSupported" } else { "InvalidSpec" };
+            let reason = if r.unsupported { "Unsupported" } else { "InvalidSpec" };
             return TopicPlan::rejected(reason, r.to_string());
         }
     };
@@ -174,7 +177,7 @@ pub fn plan_topic(object: TopicObject<'_>, seen: &TopicObserved) -> TopicPlan {
     };
     plan.warnings.clone_from(&wish.warnings);
     if plan.verdict.outcome != Outcome::Rejected {
-        plan.conditions.push(copies_condition(&wish, seen));
+        plan.conditions = conditions(&wish, seen);
     }
     plan
 }
@@ -229,14 +232,17 @@ fn of_existing(
                 let why = format!(
                     "topic {name} exists and is claimed by nobody; set adoption to IfMatches or Take"
                 );
-                return TopicPlan::rejected("TopicExists", why);
+                return TopicPlan::rejected("Exists", why);
             }
             None if adoption == Adoption::IfMatches && !differences.is_empty() => {
-                let why = format!(
-                    "topic {name} exists, is claimed by nobody and differs: {}",
-                    differences.join(", ")
-                );
-                return TopicPlan::rejected("TopicExists", why);
+                let partitions = format!("{} partitions, {} wished", topic.partitions, wish.partitions);
+                let shown = |d: &String| {
+                    if d.starts_with("partitions: ") { partitions.clone() } else { d.clone() }
+                };
+                let all: Vec<String> = differences.iter().map(shown).collect();
+                let why =
+                    format!("topic {name} exists, is claimed by nobody and differs: {}", all.join(", "));
+                return TopicPlan::rejected("Exists", why);
             }
             None if shrinks => return shrink(wish, topic),
             None => {
@@ -250,7 +256,7 @@ fn of_existing(
         }
         let renamed = topic.claim.as_ref().is_some_and(|c| c.owner != object.owner);
         if differences.is_empty() && !renamed {
-            settled(wish, topic)
+            settled(wish, topic, object.was_ready)
         } else {
             apply(object, wish, "Changing", format!("topic {name} is being changed"))
         }
@@ -267,12 +273,12 @@ fn shrink(wish: &TopicWish, topic: &TopicSeen) -> TopicPlan {
     TopicPlan::rejected("PartitionsShrink", why)
 }
 
-fn settled(wish: &TopicWish, topic: &TopicSeen) -> TopicPlan {
-    if topic.without_owner > 0 {
-        let why = format!("{} partitions of topic {} have no owner yet", topic.without_owner, wish.name);
+fn settled(wish: &TopicWish, topic: &TopicSeen, was_ready: bool) -> TopicPlan {
+    if topic.without_owner > 0 && !was_ready {
+        let why = format!("not every partition of topic {} has an owner yet", wish.name);
         return TopicPlan::new(Verdict::new(Outcome::Working, "WaitingForOwners", why));
     }
-    TopicPlan::new(Verdict::new(Outcome::Done, "Settled", format!("topic {} is as specified", wish.name)))
+    TopicPlan::new(Verdict::new(Outcome::Done, "Ready", format!("topic {} is as specified", wish.name)))
 }
 
 /// What a wish asks for that is not so, as `field: old -> new`.
@@ -322,18 +328,23 @@ fn effective(wish: &TopicWish, seen: &TopicObserved) -> BTreeMap<String, String>
     all
 }
 
-/// Says when copies are fewer than asked for.
-fn copies_condition(wish: &TopicWish, seen: &TopicObserved) -> ConditionChange {
+/// Says when copies are fewer than asked for, and what is allowed and risky.
+fn conditions(wish: &TopicWish, seen: &TopicObserved) -> Vec<ConditionChange> {
     let asked = wish.config.get("copies").and_then(|v| v.parse::<u8>().ok()).unwrap_or(3);
-    match seen.max_copies {
+    let replicated = match seen.max_copies {
         Some(max) if max < asked => ConditionChange::new(
-            "ReplicationAsAsked",
+            "Replicated",
             false,
-            "FewerBookies",
-            format!("{asked} copies are asked for, this cluster gives {max}"),
+            "FewerCopies",
+            format!("{max} copies instead of {asked}: the cluster has no more"),
         ),
-        _ => ConditionChange::new("ReplicationAsAsked", true, "AsAsked", "copies are as asked for"),
-    }
+        _ => ConditionChange::absent("Replicated"),
+    };
+    let advice = match &wish.warnings[..] {
+        [] => ConditionChange::absent("Advice"),
+        some => ConditionChange::new("Advice", true, "Replication", some.join("; ")),
+    };
+    vec![replicated, advice]
 }
 
 /// The delete branch: what is gone is done, somebody else's is left alone (rules 1, 2 and 8).

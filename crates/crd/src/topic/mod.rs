@@ -13,4 +13,5 @@ pub use spec::{
 };
 pub use status::{EffectiveConfig, TopicStatus};
 pub use validate::{Violation, validate};
-pub use wish::{Refused, TopicConfigWish, wish};
+pub use wish::TopicConfigWish;
+pub(crate) use wish::wish;

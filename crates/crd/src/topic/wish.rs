@@ -21,13 +21,13 @@ pub struct TopicConfigWish {
 /// A spec that cannot be: the field and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
-pub struct Refused {
+pub(crate) struct Refused {
     /// Path in the spec.
-    pub field: String,
+    pub(crate) field: String,
     /// What is allowed.
-    pub why: String,
+    pub(crate) why: String,
     /// This version cannot do it, as opposed to nobody ever could.
-    pub unsupported: bool,
+    pub(crate) unsupported: bool,
 }
 
 fn invalid(field: &str, why: impl Into<String>) -> Refused {
@@ -53,7 +53,7 @@ const MAX_NAME: usize = 249;
 ///
 /// # Errors
 /// [`Refused`].
-pub fn wish(
+pub(crate) fn wish(
     object_name: &str,
     spec: &TopicSpec,
     defaults: Option<&TopicDefaults>,

@@ -79,6 +79,7 @@ pub fn decode(key: &[u8], value: Option<&[u8]>) -> Result<Record, RecordError> {
             | (Key::Group(_), Some(Value::Group(_)))
             | (Key::Member(..), Some(Value::Member(_)))
             | (Key::Offset(..), Some(Value::Offset(_)))
+            | (Key::Declared(_), Some(Value::Declared(_)))
     );
     if fits {
         Ok(Record { key, value })

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tidemill_types::{GroupName, PartitionId, TopicId};
 
-use crate::{Committed, GroupState, Member, MemberId};
+use crate::{Committed, Declaration, GroupState, Member, MemberId};
 
 pub use codec::{MAX_KEY_LEN, MAX_VALUE_LEN, RECORD_VERSION, RecordError, decode, encode};
 
@@ -24,6 +24,8 @@ pub enum Key {
     Member(GroupName, String),
     /// A committed offset.
     Offset(GroupName, PartitionId),
+    /// What was declared of the group.
+    Declared(GroupName),
 }
 
 /// What is known of it. The same order as [`Key`].
@@ -35,6 +37,8 @@ pub enum Value {
     Member(Box<Member>),
     /// Of a committed offset.
     Offset(Committed),
+    /// A declaration.
+    Declared(Declaration),
 }
 
 /// A group without its members and offsets.
@@ -62,7 +66,7 @@ impl Key {
     #[must_use]
     pub fn group(&self) -> &GroupName {
         match self {
-            Self::Group(g) | Self::Member(g, _) | Self::Offset(g, _) => g,
+            Self::Group(g) | Self::Member(g, _) | Self::Offset(g, _) | Self::Declared(g) => g,
         }
     }
 }
@@ -86,6 +90,12 @@ impl Record {
         Self { key: Key::Offset(name.clone(), p), value: c.map(|c| Value::Offset(c.clone())) }
     }
 
+    /// An empty declaration is no record.
+    pub(crate) fn declared(name: &GroupName, d: &Declaration) -> Self {
+        let value = (*d != Declaration::default()).then(|| Value::Declared(d.clone()));
+        Self { key: Key::Declared(name.clone()), value }
+    }
+
     /// About how many bytes it takes.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -101,6 +111,11 @@ impl Record {
                     + parts * 12
             }
             Some(Value::Offset(c)) => 40 + c.metadata.len(),
+            Some(Value::Declared(d)) => {
+                let names: usize = d.topics.iter().map(|t| t.as_str().len() + 2).sum();
+                let resets: usize = d.resets.iter().map(|r| r.id.len() + r.to.len() + 12).sum();
+                8 + names + resets + d.claim.as_ref().map_or(0, |c| c.uid.len() + c.owner.len() + 4)
+            }
         };
         let key = match &self.key {
             Key::Member(_, id) => id.len(),

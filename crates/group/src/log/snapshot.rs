@@ -24,8 +24,10 @@ pub(crate) fn part(
         let group = std::iter::once(Record::group(name, &g.state));
         let members = g.state.members.iter().map(|(id, m)| Record::member(name, id, Some(m)));
         let offsets = g.state.offsets.iter().map(|(p, c)| Record::offset(name, *p, Some(c)));
-        for r in group.chain(members).chain(offsets) {
-            if !behind(&r.key) {
+        let declared = std::iter::once(Record::declared(name, &g.state.declared));
+        for r in group.chain(members).chain(offsets).chain(declared) {
+            // An empty declaration is no record: what made it empty was written when it was.
+            if !behind(&r.key) || r.value.is_none() {
                 continue;
             }
             bytes += r.size();
@@ -45,5 +47,6 @@ fn rank(k: &Key) -> (u8, &str, Option<tidemill_types::PartitionId>) {
         Key::Group(_) => (0, "", None),
         Key::Member(_, id) => (1, id, None),
         Key::Offset(_, p) => (2, "", Some(*p)),
+        Key::Declared(_) => (3, "", None),
     }
 }

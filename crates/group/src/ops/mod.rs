@@ -1,9 +1,11 @@
 //! One operation per file.
 
 mod commit;
+mod declare;
 mod delete;
 mod fetch;
 mod heartbeat;
 mod join;
 mod leave;
+mod reset;
 mod tick;

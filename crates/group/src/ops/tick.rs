@@ -63,7 +63,8 @@ impl Coordinator {
                 effects.records.push(Record::offset(&name, p, None));
             }
             let unused = g.state.empty_since_ms.is_some_and(|t| t.saturating_add(keep) <= wall_ms);
-            if g.state.members.is_empty() && g.state.offsets.is_empty() && unused && !configured {
+            let held = configured || g.state.declared.claim.is_some();
+            if g.state.members.is_empty() && g.state.offsets.is_empty() && unused && !held {
                 self.groups.remove(&name);
                 effects.records.push(Record::gone(&name));
             }

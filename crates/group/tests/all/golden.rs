@@ -1,10 +1,10 @@
 //! Golden bytes of the offsets topic: what was written once is read for ever.
 
 use tidemill_group::{
-    Committed, Member, Subscription,
+    Committed, Declaration, Member, ResetDone, Subscription,
     log::{GroupValue, Key, Record, RecordError, Value, decode, encode},
 };
-use tidemill_types::TopicId;
+use tidemill_types::{Claim, TopicId};
 
 use crate::harness::*;
 
@@ -27,6 +27,11 @@ fn samples() -> Vec<(&'static str, Record, &'static str, Option<&'static str>)> 
         away: true,
     };
     let committed = Committed { offset: 1_000, epoch: 6, metadata: "m".into(), commit_ms: 1_700_000_000_000 };
+    let declaration = Declaration {
+        claim: Some(Claim { uid: "u".into(), owner: "o".into() }),
+        topics: [name("t")].into(),
+        resets: vec![ResetDone { id: "r".into(), to: "latest".into(), at_ms: 1_700_000_000_000 }],
+    };
     let g = group();
     vec![
         (
@@ -47,9 +52,15 @@ fn samples() -> Vec<(&'static str, Record, &'static str, Option<&'static str>)> 
         ),
         (
             "offset",
-            Record { key: Key::Offset(g, p(3)), value: Some(Value::Offset(committed)) },
+            Record { key: Key::Offset(g.clone(), p(3)), value: Some(Value::Offset(committed)) },
             "01020762696c6c696e670103",
             Some("0102d00f06016d80a0abfef962"),
+        ),
+        (
+            "declared",
+            Record { key: Key::Declared(g), value: Some(Value::Declared(declaration)) },
+            "01030762696c6c696e67",
+            Some("0103 01 0175 016f 01 0174 01 0172 06 6c6174657374 80a0abfef962"),
         ),
     ]
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tidemill_group::{
     Assignment, Commit, Committed, Coordinator, Effects, GroupError, Heartbeat, Join, Leave, MemberId, Now,
-    Outcome, Settings, Subscription, TopicEntry, Topics,
+    Outcome, Reset, ResetOutcome, Settings, Subscription, TopicEntry, Topics,
     log::{self, Record},
 };
 use tidemill_types::{GroupName, PartitionId, TopicId, TopicName};
@@ -49,6 +49,10 @@ pub(crate) fn join(member: &str) -> Join {
 
 pub(crate) fn committed(offset: i64) -> Committed {
     Committed { offset, epoch: 1, metadata: String::new(), commit_ms: 0 }
+}
+
+pub(crate) fn reset() -> Reset {
+    Reset { group: group(), once: None, set: Vec::new(), forget: Vec::new(), evict: false }
 }
 
 /// One coordinator and everything that it has written.
@@ -135,6 +139,11 @@ impl World {
         };
         let outcome = self.c.commit(commit, self.now);
         self.took(outcome).and_then(|mut each| each.remove(0))
+    }
+
+    pub(crate) fn reset(&mut self, r: Reset) -> Result<ResetOutcome, GroupError> {
+        let outcome = self.c.reset(r, self.now);
+        self.took(outcome)
     }
 
     pub(crate) fn topics(&mut self, t: Arc<Topics>) {

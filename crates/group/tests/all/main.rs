@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, outside of test functions")]
 
 mod bugs;
+mod declared;
 mod golden;
 mod harness;
 mod membership;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidemill_group::GroupError;
+use tidemill_group::{GroupError, Reset};
 
 use crate::harness::*;
 
@@ -41,8 +41,7 @@ fn from_outside_only_while_nobody_is_in() {
     w.leave(&a).unwrap();
     w.commit(None, p(0), 2).unwrap();
     assert!(matches!(w.commit(None, p(0), -1), Err(GroupError::Invalid { field: "offset", .. })));
-    let outcome = w.c.forget(&group(), &[p(0), p(1)]);
-    w.took(outcome).unwrap();
+    w.reset(Reset { forget: vec![p(0), p(1)], ..reset() }).unwrap();
     assert_eq!(w.offset(p(0)), None);
     w.commit(None, p(1), 2).unwrap();
     let deleted = w.c.delete(&group());

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use proptest::prelude::*;
 use tidemill_group::{
-    Assignment, Commit, Coordinator, GroupError, Heartbeat, Join, Leave, Settings, Subscription, TopicEntry,
-    Topics,
+    Assignment, Commit, Coordinator, Declare, GroupError, Heartbeat, Join, Leave, Release, Reset, Settings,
+    Subscription, TopicEntry, Topics,
     log::{Key, Record},
 };
-use tidemill_types::{Assignor, GroupConfig, GroupName, PartitionId, TopicId};
+use tidemill_types::{Assignor, Claim, GroupConfig, GroupName, PartitionId, TopicId};
 
 use crate::harness::*;
 
@@ -68,7 +68,7 @@ impl Run {
 
     fn step(&mut self, (kind, n): Step) {
         let w = &mut self.w;
-        match kind % 16 {
+        match kind % 19 {
             0 | 1 => {
                 let subscription = match n[2] % 4 {
                     0 => Subscription { topics: BTreeSet::new(), pattern: Some(".*".into()) },
@@ -146,7 +146,30 @@ impl Run {
                 let outcome = w.c.delete(&group_of(n[1]));
                 drop(w.took(outcome));
             }
-            14 => self.snapshot_part(usize::from(n[0])),
+            14 => {
+                let text = format!("u{}", n[1] % 3);
+                let claim = Claim { uid: text.clone(), owner: format!("o{}", n[1] % 2) };
+                let topics = (n[2] % 2 == 0).then(|| name("orders")).into_iter().collect();
+                let from_uid = (n[3] % 4 == 0).then(|| "u1".to_owned());
+                let d = Declare { group: group_of(n[0]), claim, from_uid, topics };
+                let outcome = w.c.declare(d, w.now);
+                drop(w.took(outcome));
+            }
+            15 => {
+                let r =
+                    Release { group: group_of(n[0]), uid: format!("u{}", n[1] % 3), delete: n[2] % 4 == 0 };
+                let outcome = w.c.release(&r);
+                drop(w.took(outcome));
+            }
+            16 => {
+                let part = PartitionId { topic: TopicId(1), index: u32::from(n[1] % 4) };
+                let once = (n[2] % 4 != 0).then(|| (format!("r{}", n[2] % 8), "earliest".to_owned()));
+                let set = if n[3] % 2 == 0 { vec![(part, committed(i64::from(n[4])))] } else { Vec::new() };
+                let forget = if n[3] % 2 == 0 { Vec::new() } else { vec![part] };
+                let r = Reset { group: group_of(n[0]), once, set, forget, evict: n[3] % 3 == 0 };
+                drop(w.reset(r));
+            }
+            17 => self.snapshot_part(usize::from(n[0])),
             _ => self.reload(n[0] % 2 == 0),
         }
     }

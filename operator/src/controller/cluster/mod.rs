@@ -25,7 +25,7 @@ use kube::{
 use tidemill_crd::Cluster;
 use tidemill_runtime::Supervisor;
 
-use super::PassError;
+use super::{DENIED, PassError};
 use crate::{context::Context, names::LABEL_CLUSTER};
 
 /// Passes at once.
@@ -80,7 +80,7 @@ fn failed(cluster: Arc<Cluster>, error: &PassError, context: Arc<Context>) -> Ac
     if error.forbidden() {
         context.metrics.forbidden.inc();
         // Not a loop: rights change by a person.
-        return Action::requeue(Duration::from_secs(60));
+        return Action::requeue(DENIED);
     }
     Action::requeue(Duration::from_secs(5))
 }

@@ -1,40 +1,83 @@
 //! The controller of ConsumerGroups.
 //!
-//! This version's data plane has no administration of groups that an operator could use, so a ConsumerGroup says so with a
-//! typed condition and is never Ready. Nothing is made for it, so nothing has to be undone when it goes.
+//! Members come and go without the quorum's knowledge, so a group is looked at now and then; what a status says of it moves
+//! seldom ([`GroupMemory`], rule 3). Claims and resets stand at the group's coordinator.
 
-use std::{sync::Arc, time::Duration};
+mod calls;
+mod finalize;
+mod observe;
+mod pass;
+mod say;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::{
-    Api, Resource, ResourceExt,
-    api::{Patch, PatchParams},
+    ResourceExt,
     runtime::{
-        Controller,
+        Controller, WatchStreamExt,
         controller::{Action, Config},
+        reflector,
+        reflector::{ObjectRef, Store},
         watcher,
     },
 };
-use serde_json::json;
-use tidemill_crd::{ConsumerGroup, Outcome, Verdict, apply_conditions};
+use parking_lot::Mutex;
+use tidemill_crd::{Cluster, ConsumerGroup, group::GroupMemory};
 use tidemill_runtime::Supervisor;
+use tokio::time::Instant;
 
-use super::{PassError, cluster::scoped};
-use crate::{context::Context, metrics::KindLabel};
+use super::{DENIED, PassError, cluster::scoped, echo::Echoes, parent::Parents};
+use crate::context::Context;
+
+pub use calls::GroupCalls;
 
 const KIND: &str = "consumergroup";
-const MANAGER: &str = "tidemill-operator-status";
 /// Passes at once.
-const CONCURRENCY: u16 = 16;
+const CONCURRENCY: u16 = 128;
+
+/// What a pass needs.
+struct Shared {
+    context: Arc<Context>,
+    parents: Parents,
+    /// All objects that are watched.
+    groups: Store<ConsumerGroup>,
+    echoes: Echoes,
+    /// By uid.
+    memories: Mutex<HashMap<String, Memory>>,
+    began: Instant,
+}
+
+/// What is remembered of an object between two passes.
+struct Memory {
+    group: GroupMemory,
+    /// Since when its Cluster did not answer.
+    silent: Option<Instant>,
+}
 
 /// Runs until `supervisor` stops.
 pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
+    // A store of its own, as for Topics: a Cluster's change must be in it before its groups get a pass.
+    let (clusters, writer) = reflector::store::<Cluster>();
+    let changed = reflector(writer, watcher(scoped::<Cluster>(&context), watcher::Config::default()))
+        .default_backoff()
+        .touched_objects();
+    let controller = Controller::new(scoped::<ConsumerGroup>(&context), watcher::Config::default());
+    let groups = controller.store();
+    let shared = Arc::new(Shared {
+        context,
+        parents: Parents(clusters),
+        groups: groups.clone(),
+        echoes: Echoes::default(),
+        memories: Mutex::default(),
+        began: Instant::now(),
+    });
     let token = supervisor.token().clone();
-    Controller::new(scoped::<ConsumerGroup>(&context), watcher::Config::default())
+    controller
         .with_config(Config::default().concurrency(CONCURRENCY))
+        .watches_stream(changed, move |cluster| waiting(&groups, &cluster))
         .graceful_shutdown_on(async move { token.cancelled().await })
-        .run(reconcile, failed, context)
+        .run(pass::reconcile, failed, shared)
         .for_each(|result| async move {
             if let Err(e) = result {
                 tracing::debug!(error = %e, "controller of consumer groups");
@@ -43,60 +86,26 @@ pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
         .await;
 }
 
-async fn reconcile(group: Arc<ConsumerGroup>, context: Arc<Context>) -> Result<Action, PassError> {
-    let started = std::time::Instant::now();
-    let result = pass(&group, &context).await;
-    context.metrics.passed(KIND, started.elapsed(), result.is_err());
-    result
-}
-
-async fn pass(group: &ConsumerGroup, context: &Context) -> Result<Action, PassError> {
-    if group.metadata.deletion_timestamp.is_some() {
-        return Ok(Action::await_change());
-    }
-    let verdict = if group.spec.paused {
-        Verdict::new(Outcome::Paused, "Paused", "spec.paused is true: nothing is changed")
-    } else {
-        Verdict::new(
-            Outcome::Rejected,
-            "Unsupported",
-            "this version of the operator does not configure consumer groups yet: members configure them when they join",
-        )
+/// Groups of this Cluster that are not as they should be, or that go: the others have nothing to gain.
+fn waiting(groups: &Store<ConsumerGroup>, cluster: &Cluster) -> Vec<ObjectRef<ConsumerGroup>> {
+    let (name, namespace) = (cluster.name_any(), cluster.namespace());
+    let of = |g: &ConsumerGroup| {
+        g.spec.cluster_ref.name == name
+            && g.spec.cluster_ref.namespace.clone().or_else(|| g.namespace()) == namespace
     };
-    let old = group.status.clone().unwrap_or_default();
-    let generation = group.metadata.generation.unwrap_or(0);
-    let mut new = old.clone();
-    new.conditions.retain(|c| c.reason != "NotReconciled");
-    apply_conditions(&mut new.conditions, &verdict.conditions(), generation, &Time(Timestamp::now()));
-    new.observed_generation = Some(generation);
-    new.group_name = Some(group.spec.group_name.clone().unwrap_or_else(|| group.name_any()));
-    if new == old {
-        return Ok(Action::await_change());
-    }
-    let (name, namespace) = (group.name_any(), group.namespace().unwrap_or_default());
-    let body = json!({
-        "apiVersion": ConsumerGroup::api_version(&()),
-        "kind": ConsumerGroup::kind(&()),
-        "metadata": {"name": name, "namespace": namespace, "uid": group.uid()},
-        "status": new,
-    });
-    let api: Api<ConsumerGroup> = Api::namespaced(context.client.clone(), &namespace);
-    match api.patch_status(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&body)).await {
-        Ok(_) => {
-            context.metrics.status_writes.get_or_create(&KindLabel { kind: KIND }).inc();
-            Ok(Action::await_change())
-        }
-        Err(kube::Error::Api(s)) if s.code == 404 || s.code == 409 => Ok(Action::await_change()),
-        Err(e) => Err(PassError::kube("writing the status")(e)),
-    }
+    let open = |g: &ConsumerGroup| {
+        g.metadata.deletion_timestamp.is_some()
+            || !g.status.as_ref().is_some_and(|s| tidemill_crd::is_true(&s.conditions, "Ready"))
+    };
+    groups.state().iter().filter(|g| of(g) && open(g)).map(|g| ObjectRef::from_obj(&**g)).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the controller's signature")]
-fn failed(group: Arc<ConsumerGroup>, error: &PassError, context: Arc<Context>) -> Action {
+fn failed(group: Arc<ConsumerGroup>, error: &PassError, shared: Arc<Shared>) -> Action {
     tracing::warn!(group = group.name_any(), namespace = group.namespace(), error = %error, "a pass failed");
     if error.forbidden() {
-        context.metrics.forbidden.inc();
-        return Action::requeue(Duration::from_secs(60));
+        shared.context.metrics.forbidden.inc();
+        return Action::requeue(DENIED);
     }
     Action::requeue(Duration::from_secs(5))
 }

@@ -1,7 +1,8 @@
-//! Calls for topics, batched per Cluster (rule 17): wishes and deletions have a queue each, so that neither waits for the
-//! other, and no Cluster waits for another one.
+//! Calls for topics, batched per Cluster (rule 17): looks, wishes and deletions have a queue each, so that none waits for
+//! another, and no Cluster waits for another one.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,9 +30,19 @@ pub struct NoAnswer(pub String);
 
 type Answer<T> = oneshot::Sender<Result<T, NoAnswer>>;
 
+/// What the Cluster has of one topic.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The topic; `None`: there is none.
+    pub topic: Option<v1::TopicState>,
+    /// The rest of the answer: defaults and limits, shared by all who asked together.
+    pub page: Arc<v1::ListTopicsResponse>,
+}
+
 /// The queues of one Cluster. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Batches {
+    looks: mpsc::Sender<(String, Answer<Look>)>,
     wishes: mpsc::Sender<(v1::TopicWish, Answer<v1::TopicResult>)>,
     deletions: mpsc::Sender<(v1::TopicDeletion, Answer<v1::DeletionResult>)>,
 }
@@ -40,8 +51,14 @@ impl Batches {
     /// Starts the two tasks; they end with `supervisor`, or when the last handle is dropped.
     #[must_use]
     pub fn start(link: Arc<Link>, supervisor: &Supervisor) -> Self {
+        let (looks, looked) = mpsc::channel(QUEUE);
         let (wishes, wished) = mpsc::channel(QUEUE);
         let (deletions, deleted) = mpsc::channel(QUEUE);
+        let look = Worker::new(link.clone());
+        supervisor.spawn_until_stop("topic looks", async move {
+            look.run(looked, String::clone, |control, names| async move { list(&control, names).await })
+                .await;
+        });
         let apply = Worker::new(link.clone());
         supervisor.spawn_until_stop("topic wishes", async move {
             apply
@@ -68,7 +85,15 @@ impl Batches {
                 )
                 .await;
         });
-        Self { wishes, deletions }
+        Self { looks, wishes, deletions }
+    }
+
+    /// What the Cluster has of a topic.
+    ///
+    /// # Errors
+    /// [`NoAnswer`].
+    pub async fn look(&self, name: String) -> Result<Look, NoAnswer> {
+        ask(&self.looks, name).await
     }
 
     /// Makes a topic be as wished.
@@ -86,6 +111,16 @@ impl Batches {
     pub async fn delete(&self, deletion: v1::TopicDeletion) -> Result<v1::DeletionResult, NoAnswer> {
         ask(&self.deletions, deletion).await
     }
+}
+
+/// One look per name, in their order.
+async fn list(control: &Control, names: Vec<String>) -> Result<Vec<Look>, ClientError> {
+    let request = v1::ListTopicsRequest { names: names.clone(), ..v1::ListTopicsRequest::default() };
+    let mut page = control.list_topics(request).await?;
+    let mut topics: HashMap<String, v1::TopicState> =
+        page.topics.drain(..).map(|t| (t.name.clone(), t)).collect();
+    let page = Arc::new(page);
+    Ok(names.iter().map(|n| Look { topic: topics.remove(n), page: page.clone() }).collect())
 }
 
 async fn ask<Q, A>(queue: &mpsc::Sender<(Q, Answer<A>)>, question: Q) -> Result<A, NoAnswer> {

@@ -21,7 +21,8 @@ pub(super) async fn run(shared: Arc<Shared>, topics: Store<Topic>, notices: Send
     let mut feeds: HashMap<String, JoinHandle<()>> = HashMap::new();
     loop {
         let serving: HashMap<String, Arc<Cluster>> = shared
-            .clusters
+            .parents
+            .0
             .state()
             .into_iter()
             .filter(|c| {
@@ -79,7 +80,7 @@ async fn follow(
                     told.push(ObjectRef::new(name).within(namespace));
                 }
                 for topic in told {
-                    shared.news(topic.namespace.as_deref().unwrap_or_default(), &topic.name);
+                    shared.echoes.news(topic.namespace.as_deref().unwrap_or_default(), &topic.name);
                     if notices.try_send(topic).is_err() {
                         tracing::debug!("a notice of the feed was dropped: the resync finds it");
                     }

@@ -3,14 +3,13 @@
 mod batch;
 mod feed;
 mod finalize;
-mod judge;
 mod pass;
 mod say;
 mod sweep;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures::{FutureExt, StreamExt};
+use futures::StreamExt;
 use kube::{
     ResourceExt,
     runtime::{
@@ -21,14 +20,13 @@ use kube::{
         watcher,
     },
 };
-use parking_lot::Mutex;
 use tidemill_crd::{Cluster, Topic};
 use tidemill_runtime::Supervisor;
 
-use super::{PassError, cluster::scoped};
+use super::{DENIED, PassError, cluster::scoped, echo::Echoes, parent::Parents};
 use crate::context::Context;
 
-pub use batch::{Batches, NoAnswer};
+pub use batch::{Batches, Look, NoAnswer};
 
 /// Passes at once: nearly all of them wait for a shared call.
 const CONCURRENCY: u16 = 512;
@@ -38,45 +36,8 @@ const NOTICES: usize = 10_000;
 /// What a pass over a Topic needs.
 pub(super) struct Shared {
     pub(super) context: Arc<Context>,
-    pub(super) clusters: Store<Cluster>,
-    /// Own writes of the status, by namespace and name: their echo is no news. A generation alone would not do as a sign,
-    /// a finalizer does not change it.
-    written: Mutex<HashMap<(String, String), Written>>,
-}
-
-/// What was written last.
-struct Written {
-    version: String,
-    again: Duration,
-}
-
-impl Shared {
-    fn key(topic: &Topic) -> (String, String) {
-        (topic.namespace().unwrap_or_default(), topic.name_any())
-    }
-
-    /// Whether the Clusters were listed: before, every Topic looks as if its Cluster were gone.
-    pub(super) fn clusters_known(&self) -> bool {
-        self.clusters.wait_until_ready().now_or_never().is_some_and(|known| known.is_ok())
-    }
-
-    /// Notes an own write and when to look again.
-    pub(super) fn wrote(&self, topic: &Topic, version: Option<String>, again: Duration) {
-        if let Some(version) = version {
-            self.written.lock().insert(Self::key(topic), Written { version, again });
-        }
-    }
-
-    /// Whether this is the echo of an own write: then when to look again.
-    pub(super) fn echo(&self, topic: &Topic) -> Option<Duration> {
-        let written = self.written.lock().remove(&Self::key(topic))?;
-        (Some(written.version) == topic.resource_version()).then_some(written.again)
-    }
-
-    /// Something else happened to it: the next pass looks.
-    pub(super) fn news(&self, namespace: &str, name: &str) {
-        self.written.lock().remove(&(namespace.to_owned(), name.to_owned()));
-    }
+    pub(super) parents: Parents,
+    echoes: Echoes,
 }
 
 /// Runs until `supervisor` stops.
@@ -90,8 +51,11 @@ pub async fn run(context: Arc<Context>, supervisor: Supervisor) {
     let (notices, noticed) = futures::channel::mpsc::channel(NOTICES);
     let controller = Controller::new(scoped::<Topic>(&context), watcher::Config::default());
     let parents = controller.store();
-    let shared =
-        Arc::new(Shared { context: context.clone(), clusters: clusters.clone(), written: Mutex::default() });
+    let shared = Arc::new(Shared {
+        context: context.clone(),
+        parents: Parents(clusters.clone()),
+        echoes: Echoes::default(),
+    });
     supervisor.spawn_until_stop("topic feeds", feed::run(shared.clone(), parents.clone(), notices));
     supervisor.spawn_until_stop("topic claims", sweep::run(context.clone(), clusters));
     let token = supervisor.token().clone();
@@ -143,7 +107,7 @@ fn failed(topic: Arc<Topic>, error: &PassError, shared: Arc<Shared>) -> Action {
     tracing::warn!(topic = topic.name_any(), namespace = topic.namespace(), error = %error, "a pass failed");
     if error.forbidden() {
         shared.context.metrics.forbidden.inc();
-        return Action::requeue(Duration::from_secs(60));
+        return Action::requeue(DENIED);
     }
     Action::requeue(Duration::from_secs(5))
 }

@@ -5,25 +5,40 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kube::{
-    ResourceExt,
-    runtime::{controller::Action, reflector::ObjectRef},
-};
+use kube::{ResourceExt, runtime::controller::Action};
 use tidemill_client::v1;
-use tidemill_crd::{Cluster, Outcome, Topic, topic};
-
-use super::{
-    Shared, finalize,
-    judge::{self, Judged},
-    say,
+use tidemill_crd::{
+    Cluster, ConditionChange, Outcome, Topic, Verdict, is_true,
+    plan::{self, ClusterGate, TopicObject, TopicObserved, TopicPlan, plan_topic},
+    wire::{self, topic::Request},
 };
+
+use super::{Batches, Shared, finalize, say};
 use crate::{
-    controller::{PassError, jittered},
+    controller::{DENIED, PassError, jittered, parent},
     metrics::KindLabel,
 };
 
 pub(super) const KIND: &str = "topic";
 const RESYNC: Duration = Duration::from_secs(600);
+
+/// A verdict, further conditions, and what the data plane has.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    pub(super) conditions: Vec<ConditionChange>,
+    pub(super) state: Option<v1::TopicState>,
+}
+
+impl Judged {
+    pub(super) fn only(verdict: Verdict) -> Self {
+        Self { verdict, conditions: Vec::new(), state: None }
+    }
+
+    fn of(plan: TopicPlan, state: Option<v1::TopicState>) -> Self {
+        Self { verdict: plan.verdict, conditions: plan.conditions, state }
+    }
+}
 
 pub(super) async fn reconcile(topic: Arc<Topic>, shared: Arc<Shared>) -> Result<Action, PassError> {
     let started = Instant::now();
@@ -33,118 +48,144 @@ pub(super) async fn reconcile(topic: Arc<Topic>, shared: Arc<Shared>) -> Result<
     let result = pass(&topic, &shared).await;
     depth.dec();
     metrics.passed(KIND, started.elapsed(), result.is_err());
+    // A denied verb is a condition, not a loop (rule 18).
+    if let Err(Some(verdict)) = result.as_ref().map_err(PassError::denied) {
+        metrics.forbidden.inc();
+        say::status(&shared.context, &topic, None, Judged::only(verdict)).await?;
+        return Ok(Action::requeue(DENIED));
+    }
     result
 }
 
 async fn pass(topic: &Topic, shared: &Shared) -> Result<Action, PassError> {
-    if !shared.clusters_known() {
+    if !shared.parents.known() {
         return Ok(Action::requeue(Duration::from_millis(500)));
     }
     // Deletion first (rule 1).
     if topic.metadata.deletion_timestamp.is_some() {
         return finalize::delete(topic, shared).await;
     }
-    if let Some(again) = shared.echo(topic) {
+    if let Some(again) = shared.echoes.heard(topic) {
         return Ok(Action::requeue(again));
     }
-    if topic.spec.paused {
-        let paused = Judged::only(Outcome::Paused, "Paused", "spec.paused is true: nothing is changed");
-        say::status(&shared.context, topic, None, paused).await?;
-        return Ok(Action::await_change());
-    }
     // Before anything is made: what is made without it would outlive the object.
-    if finalize::align(topic, shared).await? {
+    if !topic.spec.paused && finalize::align(topic, shared).await? {
         return Ok(Action::await_change());
     }
-    let cluster = shared.cluster(topic);
+    let cluster = shared.parents.get(&topic.spec.cluster_ref, &topic.namespace().unwrap_or_default());
     let judged = decide(topic, shared, cluster.as_deref()).await;
     let again = match judged.verdict.outcome {
         Outcome::Done => jittered(RESYNC),
+        // The Cluster's change wakes it.
+        Outcome::Working if judged.verdict.reason == "WaitingForCluster" => jittered(RESYNC),
         Outcome::Working => Duration::from_secs(2),
         Outcome::Retrying => jittered(Duration::from_secs(5)),
         // A conflict ends when the other one goes; the feed tells, this is the safety net.
-        Outcome::Rejected | Outcome::Paused => jittered(Duration::from_secs(30)),
+        Outcome::Rejected => jittered(Duration::from_secs(30)),
+        Outcome::Paused => {
+            return say::status(&shared.context, topic, None, judged).await.map(|_| Action::await_change());
+        }
     };
-    let waits = judged.verdict.reason == "WaitingForCluster";
-    // The Cluster's change wakes it.
-    let again = if waits { jittered(RESYNC) } else { again };
     let version = say::status(&shared.context, topic, cluster.as_deref(), judged).await?;
-    shared.wrote(topic, version, again);
+    shared.echoes.wrote(topic, version, again);
     Ok(Action::requeue(again))
 }
 
 async fn decide(topic: &Topic, shared: &Shared, cluster: Option<&Cluster>) -> Judged {
-    let reference = &topic.spec.cluster_ref;
-    let waiting = |why: String| Judged::only(Outcome::Working, "WaitingForCluster", why);
-    let Some(cluster) = cluster else {
-        return waiting(format!("Cluster {} is not there", reference.name));
+    let claim = claim(topic);
+    let was_ready = topic.status.as_ref().is_some_and(|s| {
+        is_true(&s.conditions, "Ready") && s.observed_generation == topic.metadata.generation
+    });
+    let object = TopicObject {
+        topic,
+        uid: &claim.uid,
+        owner: &claim.owner,
+        deleted: false,
+        was_ready,
+        defaults: cluster.and_then(|c| c.spec.topic_defaults.as_ref()),
     };
-    if !allowed(topic, cluster) {
-        return Judged::only(
-            Outcome::Rejected,
-            "NotAllowed",
-            format!(
-                "Cluster {} does not allow Topics of namespace {}: add it to its spec.access.topicNamespaces",
-                reference.name,
-                topic.namespace().unwrap_or_default()
-            ),
-        );
+    let namespace = topic.namespace().unwrap_or_default();
+    let gate = parent::gate(&topic.spec.cluster_ref, &namespace, cluster);
+    // Nobody is asked for what cannot be.
+    let blind = plan_topic(
+        object,
+        &TopicObserved { gate, ..wire::topic::observed(None, &v1::ListTopicsResponse::default()) },
+    );
+    let Some(cluster) = cluster.filter(|_| !blind.actions.is_empty()) else { return Judged::of(blind, None) };
+    let batches = shared.context.connection(cluster).batches;
+    match work(object, &batches).await {
+        Ok(judged) => judged,
+        Err(why) => Judged::only(Verdict::new(Outcome::Retrying, "ClusterUnavailable", why)),
     }
-    let wish = match topic::wish(&topic.name_any(), &topic.spec, cluster.spec.topic_defaults.as_ref()) {
-        Ok(wish) => wish,
-        Err(e) => {
-            let reason = if e.unsupported { "Unsupported" } else { "InvalidSpec" };
-            return Judged::only(Outcome::Rejected, reason, e.to_string());
+}
+
+/// Looks, plans, and carries out what there is to do; what the quorum makes of it is planned once more.
+async fn work(object: TopicObject<'_>, batches: &Batches) -> Result<Judged, String> {
+    let look = batches.look(object.topic.topic_name().to_owned()).await.map_err(|e| e.to_string())?;
+    let planned = plan_topic(object, &wire::topic::observed(look.topic.as_ref(), &look.page));
+    let Some(Request::Apply(wish)) = planned.actions.first().cloned().map(wire::topic::request) else {
+        return Ok(Judged::of(planned, look.topic));
+    };
+    let result = batches.apply(wish).await.map_err(|e| e.to_string())?;
+    Ok(match wire::topic::applied(&result) {
+        Ok(state) => {
+            let after = plan_topic(object, &wire::topic::observed(Some(state), &look.page));
+            Judged::of(after, Some(state.clone()))
         }
-    };
-    if cluster.metadata.deletion_timestamp.is_some() {
-        return waiting(format!("Cluster {} is being deleted", reference.name));
-    }
-    if cluster.status.as_ref().and_then(|s| s.cluster_id.as_ref()).is_none() {
-        return waiting(format!("Cluster {} does not serve yet", reference.name));
-    }
-    let question = v1::TopicWish {
-        name: wish.name.clone(),
-        partitions: wish.partitions,
-        config: wish.config.clone().into_iter().collect(),
-        claim: Some(claim(topic)),
-        adoption: match topic.spec.adoption {
-            topic::Adoption::Fail => v1::Adoption::Fail,
-            topic::Adoption::IfMatches => v1::Adoption::IfMatches,
-            topic::Adoption::Take => v1::Adoption::Take,
+        Err(refusal) => {
+            Judged { verdict: plan::refused(&refusal), conditions: planned.conditions, state: None }
         }
-        .into(),
-    };
-    match shared.context.connection(cluster).batches.apply(question).await {
-        Ok(result) => judge::judge(topic, &wish, result),
-        Err(e) => Judged::only(Outcome::Retrying, "ClusterUnavailable", e.to_string()),
-    }
+    })
 }
 
 /// Who claims the topic: this very object (rule 8).
-pub(super) fn claim(topic: &Topic) -> v1::TopicClaim {
-    v1::TopicClaim {
+pub(super) fn claim(topic: &Topic) -> plan::Claim {
+    plan::Claim {
         uid: topic.uid().unwrap_or_default(),
-        owner: format!("Topic {}/{}", topic.namespace().unwrap_or_default(), topic.name_any()),
+        owner: plan::owner("Topic", &topic.namespace().unwrap_or_default(), &topic.name_any()),
     }
 }
 
-/// The Cluster's own namespace always may; others by its list.
-fn allowed(topic: &Topic, cluster: &Cluster) -> bool {
-    let namespace = topic.namespace();
-    namespace == cluster.namespace()
-        || cluster
-            .spec
-            .access
-            .as_ref()
-            .is_some_and(|a| a.topic_namespaces.iter().any(|n| n == "*" || Some(n) == namespace.as_ref()))
-}
-
-impl Shared {
-    /// The Cluster that a Topic names, as last seen.
-    pub(super) fn cluster(&self, topic: &Topic) -> Option<Arc<Cluster>> {
-        let reference = &topic.spec.cluster_ref;
-        let namespace = reference.namespace.clone().or_else(|| topic.namespace())?;
-        self.clusters.get(&ObjectRef::new(&reference.name).within(&namespace))
+/// The delete branch's plan, from what the Cluster has.
+pub(super) async fn deletion(topic: &Topic, shared: &Shared) -> Result<Verdict, PassError> {
+    let claim = claim(topic);
+    let (uid, owner) = (claim.uid.as_str(), claim.owner.as_str());
+    let object = TopicObject { topic, uid, owner, deleted: true, was_ready: false, defaults: None };
+    let none =
+        |gate| TopicObserved { gate, ..wire::topic::observed(None, &v1::ListTopicsResponse::default()) };
+    let reference = &topic.spec.cluster_ref;
+    let namespace = topic.namespace().unwrap_or_default();
+    let Some(cluster) = shared.parents.to_tell(&shared.context, reference, &namespace).await? else {
+        let gone = ClusterGate::Missing { cluster: reference.name.clone() };
+        return Ok(plan_topic(object, &none(gone)).verdict);
+    };
+    // A spec that was never accepted made nothing, and its name may be one that nobody may ask for.
+    if tidemill_types::TopicName::new(topic.topic_name()).is_err() {
+        return Ok(Verdict::new(Outcome::Done, "Deleted", "there never was such a topic"));
+    }
+    let batches = shared.context.connection(&cluster).batches;
+    let look = match batches.look(topic.topic_name().to_owned()).await {
+        Ok(look) => look,
+        Err(e) => {
+            let gate = ClusterGate::NotReady { why: e.to_string() };
+            return Ok(plan_topic(object, &none(gate)).verdict);
+        }
+    };
+    let planned = plan_topic(object, &wire::topic::observed(look.topic.as_ref(), &look.page));
+    let done = |why: &str| Verdict::new(Outcome::Done, "Deleted", why);
+    match planned.actions.into_iter().next().map(wire::topic::request) {
+        Some(Request::Delete(deletion)) => Ok(match batches.delete(deletion).await {
+            Ok(result) => match wire::topic::deleted(&result) {
+                Ok(()) => done("the topic is let go"),
+                Err(refusal) => plan::refused(&refusal),
+            },
+            Err(e) => {
+                let why = format!("the deletion is tried again: {e}");
+                Verdict::new(Outcome::Retrying, "ClusterUnavailable", why)
+            }
+        }),
+        // Its claim is freed by the sweep (rule 8): nothing waits for that.
+        Some(Request::Release(_)) => Ok(done("the topic stays (deletionPolicy Retain)")),
+        Some(Request::Apply(_)) | None => Ok(planned.verdict),
     }
 }
