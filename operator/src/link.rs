@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidemill_client::{Admin, Client, ClientConfig, ClientError, Control, Groups};
+use tidemill_client::{Admin, Client, ClientConfig, ClientError, Control, Groups, v1};
 use tidemill_runtime::Supervisor;
 
 use crate::{
@@ -121,6 +121,28 @@ impl Link {
     pub fn forget_epoch(&self) {
         if let Ok(mut epoch) = self.epoch.try_lock() {
             *epoch = None;
+        }
+    }
+
+    /// Asks the quorum what speaks against the restart of these members (rule 11). Codes alone: numbers in the answer move.
+    pub async fn consents(self: &Arc<Self>, members: Vec<String>, observed: &mut Observed) {
+        let control = self.control().await;
+        for member in members {
+            let answer = match &control {
+                Ok(control) => {
+                    let action = v1::MemberAction::Restart.into();
+                    let request = v1::CheckMemberRequest { member: member.clone(), action };
+                    control.check_member(request).await.map_err(|e| no_answer(&e))
+                }
+                Err(why) => Err(why.clone()),
+            };
+            let answer = answer.map(|a| {
+                let mut codes: Vec<String> = a.reasons.into_iter().map(|r| r.code).collect();
+                codes.sort();
+                codes.dedup();
+                codes
+            });
+            observed.consents.insert(member, answer);
         }
     }
 

@@ -11,7 +11,8 @@ use kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy},
 };
 use serde_json::{Value, json};
-use tidemill_types::ClusterId;
+use tidemill_client::v1;
+use tidemill_types::{BookieState, ClusterId, MemberId, meta::Command};
 
 use crate::{
     link::Link,
@@ -148,10 +149,27 @@ impl Site<'_> {
                     .map_err(|e| ApplyError::kube(what.clone(), &e))?;
                 Ok(Some(what))
             }
-            Action::DeletePod { name, uid, version, why } => {
+            Action::DeletePod { name, uid, version, why, announce } => {
+                if let Some(member) = announce {
+                    self.announce(&name, member, false).await?;
+                }
                 let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.names.namespace);
                 let what = format!("Pod {name}: {why}");
                 gone(api.delete(&name, &precondition(uid, version, None)).await, what)
+            }
+            Action::DrainBroker { uuid, name, undo } => {
+                let what = format!("{name} ({uuid})");
+                let id: MemberId = uuid.parse().map_err(|_| transient(&what, &"no uuid"))?;
+                let state = if undo { BookieState::Rw } else { BookieState::Draining };
+                let meta = self.link.peers().meta();
+                let command = Command::SetMemberState { member: id, state, restarting: false };
+                let answer = meta.propose(command).await.map_err(|e| transient(&what, &e))?;
+                answer.map_err(|why| transient(&what, &why))?;
+                Ok(Some(what))
+            }
+            Action::CancelRestart { uuid, name } => {
+                self.announce(&name, uuid.clone(), true).await?;
+                Ok(Some(format!("{name} ({uuid})")))
             }
             Action::DeleteClaim { name, uid, version, uuid } => {
                 let what = format!("PersistentVolumeClaim {name} of {uuid}");
@@ -202,6 +220,13 @@ impl Site<'_> {
                 Ok(retired.then_some(what))
             }
         }
+    }
+
+    /// R28: writers and the auditor know that the bookie comes back.
+    async fn announce(&self, pod: &str, member: String, cancel: bool) -> Result<(), ApplyError> {
+        let control = self.link.control().await.map_err(|why| transient(pod, &why))?;
+        let request = v1::AnnounceRestartRequest { member, cancel };
+        control.announce_restart(request).await.map_err(|e| transient(pod, &e)).map(drop)
     }
 
     fn claims(&self) -> Api<PersistentVolumeClaim> {

@@ -134,6 +134,7 @@ impl Peers {
                 name: m.name,
                 state: state(m.state).to_owned(),
                 live: m.session.is_some(),
+                restarting: m.restarting,
             })
             .collect();
         Ok(QuorumView { cluster, members, under: self.under().await })

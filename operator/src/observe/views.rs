@@ -31,6 +31,8 @@ pub struct Observed {
     pub quorum: Option<Known<QuorumView>>,
     /// What still needs a bookie that is to go, by uuid.
     pub needs: BTreeMap<String, String>,
+    /// What speaks against restarting a member, by uuid; only members that were asked for.
+    pub consents: BTreeMap<String, Known<Vec<String>>>,
     /// For how long every fragment has had its copies, s; 0 while one has not, or while nobody knows.
     pub clean_for_s: u64,
 }
@@ -193,4 +195,6 @@ pub struct MemberView {
     pub state: String,
     /// Has a session.
     pub live: bool,
+    /// A bookie's restart is announced (R28).
+    pub restarting: bool,
 }

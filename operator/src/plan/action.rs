@@ -47,6 +47,24 @@ pub enum Action {
         version: String,
         /// For the Event.
         why: String,
+        /// uuid of a bookie whose restart is announced first (R28).
+        announce: Option<String>,
+    },
+    /// Wishes that a broker hand its partitions over, or takes that back.
+    DrainBroker {
+        /// uuid.
+        uuid: String,
+        /// Its name: its pod's.
+        name: String,
+        /// Takes the wish back.
+        undo: bool,
+    },
+    /// Takes the announcement of a restart back.
+    CancelRestart {
+        /// uuid.
+        uuid: String,
+        /// Its name: its pod's.
+        name: String,
     },
     /// Deletes a volume claim whose uuid is retired (rule 10).
     DeleteClaim {
@@ -143,6 +161,9 @@ impl Action {
             Self::AddVoter { .. } => "AddVoter",
             Self::RemoveVoter { .. } => "RemoveVoter",
             Self::DeletePod { .. } => "DeletePod",
+            Self::DrainBroker { undo: false, .. } => "DrainBroker",
+            Self::DrainBroker { undo: true, .. } => "UndrainBroker",
+            Self::CancelRestart { .. } => "CancelRestart",
             Self::DeleteClaim { .. } => "DeleteClaim",
             Self::NoteUuid { .. } => "NoteUuid",
             Self::GrowClaim { .. } => "GrowClaim",

@@ -11,6 +11,7 @@ mod bootstrap;
 mod consent;
 mod delete;
 mod image;
+mod permission;
 mod pools;
 mod refuse;
 mod rolling;
@@ -66,13 +67,23 @@ pub struct Plan {
     pub conditions: Vec<ConditionChange>,
     /// The rest of the status; `None` leaves it as it is.
     pub status: Option<StatusFields>,
+    /// Members whose restart the quorum has to agree to first (rule 11): with its answers in the observation the plan goes on.
+    pub asks: Vec<String>,
     /// Something may change without an event from the API server: look again after so many seconds.
     pub look_again_s: Option<u64>,
 }
 
 impl Plan {
-    fn only(verdict: Verdict) -> Self {
-        Self { actions: Vec::new(), verdict, conditions: Vec::new(), status: None, look_again_s: None }
+    /// A verdict and nothing to do.
+    pub(crate) fn only(verdict: Verdict) -> Self {
+        Self {
+            actions: Vec::new(),
+            verdict,
+            conditions: Vec::new(),
+            status: None,
+            asks: Vec::new(),
+            look_again_s: None,
+        }
     }
 }
 
@@ -80,6 +91,7 @@ impl Plan {
 #[derive(Debug, Default)]
 struct Draft {
     actions: Vec<Action>,
+    asks: Vec<String>,
     steps: Vec<PlanStep>,
     conditions: Vec<ConditionChange>,
     /// Reasons why the Cluster is not as its spec says, most important first.
@@ -250,6 +262,7 @@ fn finish(
             Outcome::Done | Outcome::Paused => None,
         },
         actions: draft.actions,
+        asks: draft.asks,
         verdict,
         conditions: draft.conditions,
         status: Some(StatusFields { plan, ..status }),

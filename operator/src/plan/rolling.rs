@@ -1,9 +1,14 @@
 //! Replacing pods of an older revision, in the safe order (rule 11).
 //!
 //! One tier after the other: quorum, bookies, brokers; one pod at a time (brokers: `maxConcurrent`). A pod that never was
-//! ready may always be replaced: nothing is lost with it, and the new revision may be its cure.
+//! ready may always be replaced: nothing is lost with it, and the new revision may be its cure. For every other one the quorum
+//! agrees first, a bookie announces its restart, and a broker hands its partitions over.
 
-use super::{Action, Draft, Input, Quorum, consent::Consent};
+use super::{
+    Action, Draft, Input, Quorum,
+    consent::Consent,
+    permission::{self, Permission},
+};
 use crate::{names::Role, observe::PodView};
 
 /// Entries that a member of the quorum may be behind and still count as caught up.
@@ -12,13 +17,15 @@ const CAUGHT_UP: u64 = 1_000;
 pub(super) fn plan(input: &Input<'_>, consent: &Consent, quorum: &Quorum, draft: &mut Draft) {
     let mut busy = false;
     let mut open = 0;
+    let mut all = Vec::new();
     for role in Role::ALL {
         let old = outdated(input, role);
         open += old.len();
+        all.extend(old.iter().copied());
         let (never, rest): (Vec<&PodView>, Vec<&PodView>) = old.into_iter().partition(|p| !p.was_ready);
         for pod in never {
             draft.step("ReplacePod", &pod.name, None);
-            replace(pod, "it never was ready, and a newer revision is there", draft);
+            replace(pod, "it never was ready, and a newer revision is there", None, draft);
         }
         if rest.is_empty() {
             continue;
@@ -35,16 +42,20 @@ pub(super) fn plan(input: &Input<'_>, consent: &Consent, quorum: &Quorum, draft:
         };
         for (i, pod) in order.iter().enumerate() {
             match &wait {
-                None if i < at_once => {
-                    draft.step("ReplacePod", &pod.name, None);
-                    replace(pod, "it has an older revision", draft);
-                }
+                None if i < at_once => match permission::ask(input, role, pod, draft) {
+                    Permission::Given { announce } => {
+                        draft.step("ReplacePod", &pod.name, None);
+                        replace(pod, "it has an older revision", announce, draft);
+                    }
+                    Permission::Waits(why) => draft.step("ReplacePod", &pod.name, Some(why)),
+                },
                 None => draft.step("ReplacePod", &pod.name, Some("the one before".to_owned())),
                 Some(why) => draft.step("ReplacePod", &pod.name, Some(why.clone())),
             }
         }
         busy = true;
     }
+    permission::tidy(input, &all, draft);
     if let Some(set) = input.observed.sets.values().find(|s| !s.settled && !s.deleting) {
         // Its pods cannot be compared yet: "nothing is outdated" would be no answer.
         let message =
@@ -62,12 +73,13 @@ pub(super) fn plan(input: &Input<'_>, consent: &Consent, quorum: &Quorum, draft:
     }
 }
 
-fn replace(pod: &PodView, why: &str, draft: &mut Draft) {
+fn replace(pod: &PodView, why: &str, announce: Option<String>, draft: &mut Draft) {
     draft.actions.push(Action::DeletePod {
         name: pod.name.clone(),
         uid: pod.uid.clone(),
         version: pod.version.clone(),
         why: why.to_owned(),
+        announce,
     });
 }
 

@@ -14,6 +14,12 @@ pub fn claim_name(set: &str, ordinal: i32) -> String {
     format!("{CLAIM}-{set}-{ordinal}")
 }
 
+/// Name of the volume claim of a pod.
+#[must_use]
+pub fn claim_of(pod: &str) -> String {
+    format!("{CLAIM}-{pod}")
+}
+
 /// The claim template of a set.
 pub(super) fn template(names: &Names, role: Role, pool: Option<&str>, storage: &Storage) -> Value {
     let mut spec = json!({

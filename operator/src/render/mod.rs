@@ -15,7 +15,7 @@ use tidemill_crd::{Cluster, cluster::BookiePool};
 
 use crate::names::{Names, Role};
 
-pub use claims::{CLAIM, claim_name};
+pub use claims::{CLAIM, claim_name, claim_of};
 
 /// Newest form of the pod templates. A Cluster keeps the one it was made with until its image changes (rule 16).
 pub const TEMPLATE_REVISION: i32 = 1;

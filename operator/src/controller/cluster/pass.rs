@@ -12,7 +12,7 @@ use super::{finalize, say};
 use crate::{
     apply::{ApplyError, Site},
     context::Context,
-    controller::{PassError, jittered},
+    controller::{DENIED, PassError, jittered},
     metrics::KindLabel,
     names::Names,
     observe::{observe_kubernetes, observe_quorum},
@@ -24,8 +24,6 @@ const KIND: &str = "cluster";
 const RESYNC: Duration = Duration::from_secs(600);
 /// While something may change without an event from the API server: copies are made, a voter catches up.
 const SOON: Duration = Duration::from_secs(3);
-/// After a denied verb.
-const DENIED: Duration = Duration::from_secs(60);
 
 pub(super) async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<Action, PassError> {
     let started = Instant::now();
@@ -34,6 +32,13 @@ pub(super) async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> R
     let result = pass(&cluster, &context).await;
     depth.dec();
     context.metrics.passed(KIND, started.elapsed(), result.is_err());
+    // A denied verb is a condition, not a loop (rule 18).
+    if let Err(Some(verdict)) = result.as_ref().map_err(PassError::denied) {
+        context.metrics.forbidden.inc();
+        let names = context.names(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
+        say::status(&context, &cluster, &names, Plan::only(verdict)).await?;
+        return Ok(Action::requeue(DENIED));
+    }
     result
 }
 
@@ -91,16 +96,23 @@ async fn decide(
     observe_quorum(link.peers(), names, &mut observed).await;
     link.complete(&mut observed).await;
     let fresh_id = uuid::Uuid::new_v4().to_string();
-    let input = Input {
-        cluster,
-        names,
-        default_image: &context.settings.default_image(),
-        repository: &context.settings.repository,
-        observed: &observed,
-        fresh_id: &fresh_id,
-        minute: minute_of_week(),
+    let (image, minute) = (context.settings.default_image(), minute_of_week());
+    let planned = |observed: &crate::observe::Observed| {
+        plan::plan(&Input {
+            cluster,
+            names,
+            default_image: &image,
+            repository: &context.settings.repository,
+            observed,
+            fresh_id: &fresh_id,
+            minute,
+        })
     };
-    let plan = plan::plan(&input);
+    let mut plan = planned(&observed);
+    if !plan.asks.is_empty() {
+        link.consents(std::mem::take(&mut plan.asks), &mut observed).await;
+        plan = planned(&observed);
+    }
     Ok((plan, link, observed))
 }
 

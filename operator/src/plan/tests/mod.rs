@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod children;
+mod consent;
 mod deletion;
 mod pools;
 mod property;

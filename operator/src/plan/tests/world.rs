@@ -205,7 +205,29 @@ impl World {
             name,
             state: state.to_owned(),
             live: true,
+            restarting: false,
         });
+    }
+
+    /// What the quorum says of a broker.
+    pub(super) fn broker(&mut self, ordinal: i32, state: &str, live: bool) {
+        let name = format!("c-broker-{ordinal}");
+        let quorum = self.quorum();
+        quorum.members.retain(|m| m.name != name);
+        quorum.members.push(MemberView {
+            uuid: format!("broker-uuid-{ordinal}"),
+            role: "broker".to_owned(),
+            name,
+            state: state.to_owned(),
+            live,
+            restarting: false,
+        });
+    }
+
+    /// What the quorum answers about restarting a member.
+    pub(super) fn consent(&mut self, uuid: &str, reasons: &[&str]) {
+        let reasons = reasons.iter().map(|r| (*r).to_owned()).collect();
+        self.observed.consents.insert(uuid.to_owned(), Ok(reasons));
     }
 
     pub(super) fn quorum(&mut self) -> &mut QuorumView {
