@@ -3,8 +3,10 @@
 //! `cargo xtask e2e` runs these; see `e2e/README.md`. They share one cluster and one operator, each in a namespace of its
 //! own. Those that take long are ignored unless the full run is asked for.
 
+mod charts;
 mod deletion;
 mod gitops;
+mod groups;
 mod image;
 mod kills;
 mod manifests;
@@ -12,7 +14,9 @@ mod merge;
 mod nodes;
 mod operators;
 mod quickstart;
+mod rights;
 mod roles;
+mod rules;
 mod scale;
 mod steady;
 mod thousand;

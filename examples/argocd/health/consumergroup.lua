@@ -1,3 +1,4 @@
+-- Generated from crates/crd/health.lua: cargo run -p tidemill-crd --example generate
 -- Health of a Cluster, Topic or ConsumerGroup of tidemill.dev, as its conditions say it. Agrees with kstatus.
 local health = {}
 
