@@ -2,6 +2,8 @@
 
 mod client_tests;
 mod consumer_tests;
+mod group_tests;
+pub(crate) mod groups;
 mod producer_tests;
 mod services;
 mod world;
@@ -10,7 +12,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use parking_lot::Mutex;
 use tidemill_proto::v1::{
-    consumer_server::ConsumerServer, metadata_server::MetadataServer, producer_server::ProducerServer,
+    consumer_server::ConsumerServer, groups_server::GroupsServer, metadata_server::MetadataServer,
+    producer_server::ProducerServer,
 };
 use tokio::{net::TcpListener, sync::Notify};
 use tokio_stream::wrappers::TcpListenerStream;
@@ -22,6 +25,7 @@ use crate::{Client, ClientConfig};
 pub(crate) struct Cluster {
     pub(crate) world: Arc<Mutex<World>>,
     pub(crate) grown: Arc<Notify>,
+    pub(crate) groups: groups::Shared,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -30,6 +34,7 @@ pub(crate) struct Broker {
     pub(crate) me: usize,
     pub(crate) world: Arc<Mutex<World>>,
     pub(crate) grown: Arc<Notify>,
+    pub(crate) groups: groups::Shared,
 }
 
 impl Drop for Cluster {
@@ -62,16 +67,18 @@ impl Cluster {
             outcomes_fail: false,
         }));
         let grown = Arc::new(Notify::new());
+        let groups = groups::Shared::default();
         let tasks = listeners.into_iter().enumerate().map(|(me, listener)| {
-            let broker = Broker { me, world: world.clone(), grown: grown.clone() };
+            let broker = Broker { me, world: world.clone(), grown: grown.clone(), groups: groups.clone() };
             let server = tonic::transport::Server::builder()
                 .add_service(MetadataServer::new(broker.clone()))
                 .add_service(ConsumerServer::new(broker.clone()))
+                .add_service(GroupsServer::new(broker.clone()))
                 .add_service(ProducerServer::new(broker))
                 .serve_with_incoming(TcpListenerStream::new(listener));
             tokio::spawn(async move { server.await.unwrap() })
         });
-        Self { world: world.clone(), grown: grown.clone(), tasks: tasks.collect() }
+        Self { world: world.clone(), grown: grown.clone(), groups: groups.clone(), tasks: tasks.collect() }
     }
 
     pub(crate) async fn client(&self) -> Client {
