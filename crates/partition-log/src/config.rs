@@ -42,6 +42,16 @@ pub struct PartitionLogConfig {
     pub coalesce_bytes: usize,
     /// How long a close waits for its `index` entry; without it the ledger is closed without an index.
     pub index_wait: Duration,
+    /// Share of dirty bytes from which on a partition is compacted unless the topic says otherwise, thousandths.
+    pub min_dirty_permille: u16,
+    /// Tombstones live so long after they were first compacted unless the topic says otherwise.
+    pub delete_horizon: Duration,
+    /// Largest ledger that compaction writes, bytes.
+    pub compacted_ledger_bytes: u64,
+    /// Bytes of the table of keys of the one compaction that runs at a time.
+    pub compaction_keys_bytes: u64,
+    /// Bytes a second that compactions read and write.
+    pub compaction_bytes_per_second: u64,
     /// Least and longest wait between tries of a metadata command or a recovery.
     pub retry: (Duration, Duration),
 }
@@ -106,6 +116,11 @@ impl PartitionLogConfig {
             coalesce_after: 16,
             coalesce_bytes: 1 << 20,
             index_wait: Duration::from_secs(1),
+            min_dirty_permille: defaults::MIN_DIRTY_PERMILLE,
+            delete_horizon: defaults::DELETE_HORIZON,
+            compacted_ledger_bytes: defaults::COMPACTED_LEDGER_BYTES,
+            compaction_keys_bytes: defaults::COMPACTION_KEYS_BYTES,
+            compaction_bytes_per_second: defaults::COMPACTION_BYTES_PER_SECOND,
             retry: (Duration::from_millis(20), Duration::from_secs(1)),
         }
     }

@@ -11,7 +11,7 @@ use tidemill_types::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{PartitionLogConfig, cache::TailCache};
+use crate::{CompactionCounters, PartitionLogConfig, cache::TailCache, compaction::pace::Pace};
 
 /// Partitions whose log start is being moved at once.
 const TRIMS: usize = 16;
@@ -74,6 +74,10 @@ pub struct LogContext {
     pub(crate) catch_up: Arc<Semaphore>,
     pub(crate) tail_cache: Arc<TailCache>,
     pub(crate) trims: Arc<Semaphore>,
+    /// One compaction at a time: its table of keys is the only large thing that it holds.
+    pub(crate) compactions: Arc<Semaphore>,
+    pub(crate) compaction_pace: Pace,
+    pub(crate) compaction: Arc<CompactionCounters>,
 }
 
 impl LogContext {
@@ -93,6 +97,9 @@ impl LogContext {
             catch_up: permits(config.catch_up_bytes),
             tail_cache: TailCache::new(config.tail_cache_bytes),
             trims: permits(TRIMS),
+            compactions: permits(1),
+            compaction_pace: Pace::new(config.compaction_bytes_per_second),
+            compaction: Arc::default(),
             ledgers,
             meta,
             clock,
@@ -105,6 +112,12 @@ impl LogContext {
     #[must_use]
     pub fn tail_cache_reads(&self) -> (u64, u64) {
         self.tail_cache.reads()
+    }
+
+    /// What compactions did since the start, over all partitions.
+    #[must_use]
+    pub fn compaction(&self) -> Arc<CompactionCounters> {
+        self.compaction.clone()
     }
 
     /// Bytes in the tail cache, over all partitions.

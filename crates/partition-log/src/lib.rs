@@ -6,6 +6,7 @@
 //! (`R10`, `1.8`), those of the layers above as `2.1`.
 
 mod cache;
+pub mod compaction;
 mod config;
 mod context;
 pub mod envelope;
@@ -21,6 +22,6 @@ pub use context::{LogContext, OwnerSession, PartitionMeta};
 pub use error::{FetchError, ProduceError, WriteOutcome};
 pub use partition::{PartitionLog, ProduceHandle, Reservation};
 pub use types::{
-    BatchOutcome, Description, Gap, GapKind, ListedOffset, LogCounters, LogState, OffsetSpec, ProduceOutcome,
-    ReadResult, StoredBatch,
+    BatchOutcome, CompactionCounters, CompactionStatus, Description, Gap, GapKind, ListedOffset, LogCounters,
+    LogState, OffsetSpec, ProduceOutcome, ReadResult, StoredBatch,
 };

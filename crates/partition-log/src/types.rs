@@ -1,5 +1,7 @@
 //! What goes in and out of a partition log.
 
+use std::sync::atomic::AtomicU64;
+
 use bytes::Bytes;
 use tidemill_types::{Epoch, LedgerId, Offset, PartitionId};
 
@@ -138,6 +140,42 @@ pub struct Description {
     pub producers: usize,
     /// Bytes in the tail cache.
     pub cached_bytes: usize,
+    /// Of a topic that is compacted.
+    pub compaction: Option<CompactionStatus>,
+}
+
+/// Where key compaction of a partition stands, as far as its owner has looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactionStatus {
+    /// Share of the closed ledgers' bytes that were not compacted yet, thousandths; `None`: nobody has looked yet.
+    pub dirty_permille: Option<u16>,
+    /// Of each key only the last record below this offset is there.
+    pub clean_to: Offset,
+    /// A pass is under way and has read so much of its input, per cent.
+    pub progress_percent: Option<u8>,
+    /// Passes that ended since this broker owns the partition.
+    pub passes: u64,
+    /// Passes that failed since then; they are tried again.
+    pub failed: u64,
+}
+
+/// What the compactions of a broker did since its start.
+#[derive(Debug, Default)]
+pub struct CompactionCounters {
+    /// Passes that run now.
+    pub running: AtomicU64,
+    /// Passes that ended.
+    pub passes: AtomicU64,
+    /// Passes that failed; they are tried again.
+    pub failed: AtomicU64,
+    /// Bytes of entries that were read, those that are read twice counted twice.
+    pub read_bytes: AtomicU64,
+    /// Bytes of batches that were written.
+    pub written_bytes: AtomicU64,
+    /// Records that were written.
+    pub kept_records: AtomicU64,
+    /// Records that were left out.
+    pub dropped_records: AtomicU64,
 }
 
 /// Rare events of one partition log: a long test that never saw one of them proves less than it seems to.

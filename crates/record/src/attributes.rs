@@ -29,7 +29,7 @@ impl Attributes {
     pub(crate) const APPEND_TIME: u16 = 1 << 3;
     pub(crate) const TRANSACTIONAL: u16 = 1 << 4;
     pub(crate) const CONTROL: u16 = 1 << 5;
-    const DELETE_HORIZON: u16 = 1 << 6;
+    pub(crate) const DELETE_HORIZON: u16 = 1 << 6;
     const UNUSED: u16 = !0b111_1111;
 
     /// How the records are compressed.

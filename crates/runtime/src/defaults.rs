@@ -143,5 +143,17 @@ pub const BATCH_BYTES: usize = 256 << 10;
 pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Retention by time.
 pub const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Partitions of groups with a series of their own in the metric of the lag, per broker: a scrape stays below a few hundred KiB.
+pub const GROUP_LAG_SERIES: u32 = 2_000;
+/// Compaction begins when so many thousandths of the closed ledgers were not compacted yet: Kafka's half.
+pub const MIN_DIRTY_PERMILLE: u16 = 500;
+/// Tombstones live so long after they were first compacted: Kafka's.
+pub const DELETE_HORIZON: Duration = Duration::from_secs(24 * 3600);
+/// Largest ledger that compaction writes, bytes: small swaps.
+pub const COMPACTED_LEDGER_BYTES: u64 = 1 << 30;
+/// Keys that a compaction knows at once, bytes of its table; more are taken in several passes.
+pub const COMPACTION_KEYS_BYTES: u64 = 32 << 20;
+/// Bytes a second that the compactions of a broker read and write.
+pub const COMPACTION_BYTES_PER_SECOND: u64 = 64 << 20;
 /// Two ticks of quorum time confirm a time when they are so far apart: a person can stop a wrong clock.
 pub const TIME_SETTLE: Duration = Duration::from_secs(600);

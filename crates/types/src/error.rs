@@ -97,6 +97,8 @@ codes! {
     NoOwner = "NO_OWNER", Unavailable, true;
     /// The request's epoch is older than the broker's or the broker's is older than the request's.
     StaleEpoch = "STALE_EPOCH", FailedPrecondition, true;
+    /// A record without a key for a topic that is compacted: nothing would say what it replaces.
+    KeyRequired = "KEY_REQUIRED", InvalidArgument, false;
     /// The fetch offset is beyond the end.
     OffsetOutOfRange = "OFFSET_OUT_OF_RANGE", OutOfRange, false;
     /// The records were trimmed; the details give the log start.

@@ -67,7 +67,8 @@ pub struct LedgerRecord {
     pub last_entry: Option<EntryId>,
     /// Set when CLOSED: sum of the payload bytes of all entries.
     pub length: Option<u64>,
-    /// Set when CLOSED: number of records in its `data` entries, so that the next base offset can be checked.
+    /// Set when CLOSED: number of offsets that it covers, so that the next base offset can be checked. That is the number of
+    /// records in its `data` entries, unless compaction wrote it: then records are missing between.
     pub records: Option<u64>,
     /// At least one.
     pub fragments: Vec<Fragment>,

@@ -4,6 +4,7 @@
 //! Nothing here does I/O, reads a clock or knows a transport.
 
 pub mod claim;
+pub mod cleanup;
 pub mod entry;
 pub mod error;
 pub mod group;
@@ -16,6 +17,7 @@ pub mod quorum;
 pub mod topic;
 
 pub use claim::{Claim, OperatorEpoch, Tombstone, TopicControl};
+pub use cleanup::{Cleanup, CleanupPolicy};
 pub use entry::{Entry, EntryError, EntryHeader};
 pub use error::{ErrorCode, StatusClass};
 pub use group::{

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Replication, TopicId, Version};
+use crate::{Cleanup, Replication, TopicId, Version};
 
 /// A valid topic name: 1 to 249 characters of `[a-zA-Z0-9._-]`, not `.` or `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -74,8 +74,8 @@ impl From<TopicName> for String {
     }
 }
 
-/// Effective configuration of a topic. `None` means: the cluster's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Effective configuration of a topic. `None` means: the cluster's default. Its bytes: `cleanup.rs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicConfig {
     /// Copies and ack quorum.
     pub replication: Replication,
@@ -89,6 +89,8 @@ pub struct TopicConfig {
     pub roll_bytes: Option<u64>,
     /// Roll a non-empty ledger at this age, ms; `None` = default (24 h).
     pub roll_ms: Option<i64>,
+    /// What happens to old records.
+    pub cleanup: Cleanup,
 }
 
 /// The record of a topic.

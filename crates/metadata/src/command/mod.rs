@@ -2,6 +2,7 @@
 
 mod boot;
 mod cluster;
+pub(crate) mod compact;
 pub(crate) mod control;
 mod create_ledger;
 mod ensemble;

@@ -2,14 +2,24 @@
 
 use tidemill_types::meta::{Change, Rejection, Reply};
 use tidemill_types::{
-    Epoch, Offset, PartitionId, PartitionRecord, TopicConfig, TopicId, TopicName, TopicRecord, Version,
+    Cleanup, Epoch, Offset, PartitionId, PartitionRecord, TopicConfig, TopicId, TopicName, TopicRecord,
+    Version,
 };
 
 use crate::State;
 use crate::limits::{MAX_MESSAGE_BYTES, MAX_PARTITIONS, MAX_PARTITIONS_IN_ALL, MAX_TOPICS};
 use crate::reject::{conflict, invalid, not_found};
 
+/// Longest delete horizon: 10 years, ms.
+const MAX_HORIZON_MS: u64 = 10 * 366 * 24 * 3_600 * 1_000;
+
 pub(crate) fn check_config(c: &TopicConfig) -> Result<(), Rejection> {
+    if c.cleanup.min_dirty_permille.is_some_and(|v| v > 1_000) {
+        return Err(invalid("min_dirty_permille", "0 to 1000"));
+    }
+    if c.cleanup.delete_horizon_ms.is_some_and(|v| v > MAX_HORIZON_MS) {
+        return Err(invalid("delete_horizon_ms", format_args!("at most {MAX_HORIZON_MS}")));
+    }
     if !c.replication.is_valid() {
         return Err(invalid("replication", "1 <= ack quorum <= copies <= 7"));
     }
@@ -73,6 +83,7 @@ impl State {
             return Err(invalid("partitions", format_args!("1 to {MAX_PARTITIONS}")));
         }
         check_config(config)?;
+        self.check_level(config)?;
         if let Some(there) = self.names.get(name) {
             self.check_no_tombstone(*there)?;
             return Err(Rejection::Exists { what: format!("topic {name}") });
@@ -94,6 +105,11 @@ impl State {
         self.put_topic(topic.clone(), out);
         self.add_partitions(topic.id, 0..partitions, out);
         Ok(topic)
+    }
+
+    /// Older binaries do not know the fields of a cleanup.
+    fn check_level(&self, config: &TopicConfig) -> Result<(), Rejection> {
+        if config.cleanup == Cleanup::default() { Ok(()) } else { self.check_compaction_level() }
     }
 
     fn check_no_tombstone(&self, topic: TopicId) -> Result<(), Rejection> {
@@ -142,6 +158,7 @@ impl State {
         }
         if let Some(config) = config {
             check_config(config)?;
+            self.check_level(config)?;
             new.config = config.clone();
         }
         if new != *old {

@@ -55,7 +55,8 @@ fn sender(command: &Command) -> Sender {
         | Command::AdvanceLogStart { .. }
         | Command::AllocateProducerIds { .. }
         | Command::ConfigureGroup { .. }
-        | Command::RemoveGroup { .. } => Sender::Session,
+        | Command::RemoveGroup { .. }
+        | Command::Compact(_) => Sender::Session,
     }
 }
 
@@ -177,6 +178,7 @@ impl State {
             Command::RemoveGroup { name, version } => self.remove_group(name, *version, out),
             Command::Control(c) => self.control(c, out).map(Reply::Control),
             Command::StartRecoveries(items) => self.start_recoveries(items),
+            Command::Compact(c) => self.compact(session, c, out),
         }
     }
 }

@@ -18,12 +18,14 @@ use tidemill_types::{
 
 pub(crate) use self::session::Session;
 use crate::Snapshot;
+use crate::command::compact::COMPACTION_LEVEL;
 use crate::cow::CowMap;
 use crate::reject::not_found;
 
 /// Highest feature level of this state machine. Raised when a command is added whose effect older code does not know:
-/// 1 ledgers and partitions, 2 configurations of groups, 3 control commands, 4 starts of many recoveries in one command.
-pub const FEATURE_LEVEL: u32 = 4;
+/// 1 ledgers and partitions, 2 configurations of groups, 3 control commands, 4 starts of many recoveries in one command,
+/// 5 key compaction.
+pub const FEATURE_LEVEL: u32 = 5;
 /// Level of a state that was never raised.
 pub(crate) const FIRST_FEATURE_LEVEL: u32 = 2;
 
@@ -107,6 +109,7 @@ pub(crate) const RECOVERIES_LEVEL: u32 = 4;
 pub fn needed_level(command: &Command) -> u32 {
     match command {
         Command::StartRecoveries(_) => RECOVERIES_LEVEL,
+        Command::Compact(_) => COMPACTION_LEVEL,
         _ => FIRST_FEATURE_LEVEL,
     }
 }

@@ -13,9 +13,9 @@ use tidemill_metadata::{
 };
 use tidemill_types::meta::*;
 use tidemill_types::{
-    BookieState, ClusterId, EntryId, EntryRange, Epoch, Fragment, GroupRecord, Incarnation, LedgerId,
-    LedgerState, MemberRole, Offset, OperatorEpoch, RequestId, Revision, SessionId, Tombstone, TopicConfig,
-    TopicControl, TopicId, TopicRecord, Version,
+    BookieState, Cleanup, CleanupPolicy, ClusterId, EntryId, EntryRange, Epoch, Fragment, GroupRecord,
+    Incarnation, LedgerId, LedgerState, MemberRole, Offset, OperatorEpoch, RequestId, Revision, SessionId,
+    Tombstone, TopicConfig, TopicControl, TopicId, TopicRecord, Version,
 };
 
 use crate::harness::*;
@@ -44,7 +44,7 @@ macro_rules! names {
 names!(name_of_command, Command:
     CloseSession;
     BookieBoot OpenSession ReportBookies Assign Acquire Release CreateLedger ChangeEnsemble TakeOver Roll Append
-        StartRepair FinishRepair Control StartRecoveries;
+        StartRepair FinishRepair Control StartRecoveries Compact;
     Init ExpireSession Tick SetMemberState CreateTopic AlterTopic DeleteTopic StartRecovery Close AdvanceLogStart
         AllocateProducerIds RemoveLedger MarkChecked ConfigureGroup RemoveGroup EndSession);
 names!(name_of_reply, Reply:
@@ -73,7 +73,7 @@ names!(name_of_outcome, RepairOutcome: Filled Abandoned; ; Replaced Grown);
 
 /// How many variants there are of each, so that none goes without a sample.
 const VARIANTS: [(&str, usize); 11] = [
-    ("command", 32),
+    ("command", 33),
     ("reply", 12),
     ("rejection", 18),
     ("change", 10),
@@ -131,7 +131,25 @@ impl Samples {
     }
 }
 
+/// Key compaction, and a topic that asks for it: the bytes of a configuration without it are those of before.
+fn compactions(s: &mut Samples) {
+    let swap = CompactionStep::Swap { old: vec![LedgerId(1), LedgerId(2)], new: vec![LedgerId(300)] };
+    for (name, step) in
+        [("", swap), ("/discard", CompactionStep::Discard { ledgers: vec![LedgerId(4), LedgerId(5)] })]
+    {
+        s.command(name, Command::Compact(Compaction { partition: p(3), epoch: Epoch(7), step }));
+    }
+    let cleanup = Cleanup {
+        policy: CleanupPolicy::CompactAndDelete,
+        min_dirty_permille: Some(250),
+        delete_horizon_ms: Some(60_000),
+    };
+    let config = TopicConfig { retention_bytes: Some(9), cleanup, ..TopicConfig::default() };
+    s.command("/compacted", Command::CreateTopic { name: name("c"), partitions: 2, config });
+}
+
 fn commands(s: &mut Samples) {
+    compactions(s);
     let partition = p(3);
     let close = CloseLedger {
         ledger: LedgerId(9),

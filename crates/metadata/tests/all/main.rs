@@ -5,6 +5,7 @@
 mod boot;
 mod chain;
 mod close;
+mod compact;
 mod control;
 mod corpus;
 mod golden;

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use tidemill_metadata::State;
 use tidemill_types::meta::{
     AcquireItem, Adoption, Append, Assignment, BookieReport, BookieSpec, Change, ClaimRelease, CloseLedger,
-    Command, ControlAction, ControlCommand, CreateLedger, EnsembleChange, FinishRepair, MetaView,
-    RecoveryStart, Rejection, Release, RepairOutcome, Request, Roll, StartRepair, TakeOver, TombstoneRef,
-    TopicDeletion, TopicWish,
+    Command, Compaction, CompactionStep, ControlAction, ControlCommand, CreateLedger, EnsembleChange,
+    FinishRepair, MetaView, RecoveryStart, Rejection, Release, RepairOutcome, Request, Roll, StartRepair, TakeOver,
+    TombstoneRef, TopicDeletion, TopicWish,
 };
 use tidemill_types::{
     BookieId, BookieState, EntryId, EntryRange, Epoch, GroupConfig, LedgerId, LedgerRecord, LedgerState,
@@ -124,6 +124,21 @@ fn member_state(d: &Drawer<'_>) -> Command {
     let state = [Rw, Rw, Rw, Ro, Draining, Lost, Retired, Limbo][usize::from(d.n[1] % 8)];
     let member = pick(&all, d.n[0]).unwrap_or(member(1));
     Command::SetMemberState { member, state, restarting: d.n[2].is_multiple_of(2) }
+}
+
+/// A swap of the front of a chain for closed ledgers in no chain, or their removal.
+fn compaction(d: &Drawer<'_>, id: PartitionId) -> Command {
+    let chain: Vec<LedgerId> =
+        d.state.partition(id).map(|p| p.chain.iter().map(|e| e.ledger).collect()).unwrap_or_default();
+    let unlinked = d.state.ledgers().filter(|l| l.partition == id && !chain.contains(&l.id));
+    let ledgers: Vec<LedgerId> = unlinked.map(|l| l.id).take(1 + usize::from(d.n[4] % 2)).collect();
+    let step = if d.n[2].is_multiple_of(2) {
+        CompactionStep::Discard { ledgers }
+    } else {
+        let old = chain.into_iter().take(1 + usize::from(d.n[5] % 2)).collect();
+        CompactionStep::Swap { old, new: ledgers }
+    };
+    Command::Compact(Compaction { partition: id, epoch: d.epoch(id), step })
 }
 
 fn repair(d: &Drawer<'_>) -> Option<Command> {
@@ -322,6 +337,7 @@ fn draw(state: &State, (kind, n): Step) -> Option<(SessionId, Command)> {
             let to = Offset(state.partition(id)?.log_start.0 + i64::from(n[2] % 4));
             (owner, Command::AdvanceLogStart { partition: id, epoch: d.epoch(id), to })
         }
+        22 if n[3].is_multiple_of(2) => (owner, compaction(&d, id)),
         22 => {
             let reports = state.members().filter_map(|m| {
                 let lanes = vec![at(u32::from(n[0] % 6) + 1, 1, u64::from(n[2]))];

@@ -6,8 +6,8 @@
 //! | ---: | ---: | --- |
 //! | 0 | 1 | version, 1 |
 //! | 1 | 1 | kind: 1 `data`, 2 `state`, 3 `barrier`, 4 `index` |
-//! | 2 | 2 | flags, 0 |
-//! | 4 | 4 | record count; 0 unless `data` |
+//! | 2 | 2 | flags: bit 0 compacted, bit 1 clean (only with bit 0), the rest 0 |
+//! | 4 | 4 | record count; 0 unless `data`; compacted: offsets from the first record to the last |
 //! | 8 | 8 | base offset; unless `data`: the offset that the next record gets |
 //! | 16 | 8 | append time, ms since the Unix epoch |
 //! | 24 | 8 | largest timestamp of the entry's records, ms; -1 none |
@@ -64,6 +64,33 @@ impl Kind {
     }
 }
 
+/// What key compaction made of the ledger that an entry stands in (2.7). All entries of a ledger say the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compaction {
+    /// It is as it was written: every offset has its record.
+    #[default]
+    None,
+    /// Written by a compaction, but behind the place up to which it looked for keys: to be looked through once more. Batches
+    /// carry their own base offsets, as in all that a compaction writes.
+    Rest,
+    /// Of each key only the last record up to the end of the clean ledgers is there.
+    Clean,
+}
+
+impl Compaction {
+    fn flags(self) -> u16 {
+        match self {
+            Self::None => 0,
+            Self::Rest => 1,
+            Self::Clean => 3,
+        }
+    }
+
+    fn from_flags(flags: u16) -> Option<Self> {
+        [Self::None, Self::Rest, Self::Clean].into_iter().find(|c| c.flags() == flags)
+    }
+}
+
 /// Why bytes are no envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
@@ -99,7 +126,9 @@ pub enum EnvelopeError {
 pub struct Envelope {
     /// What the entry is.
     pub kind: Kind,
-    /// Records of a `data` entry, else 0.
+    /// What key compaction made of the entry's ledger.
+    pub compaction: Compaction,
+    /// Records of a `data` entry, else 0. In a compacted ledger: offsets from its first record's place to its last one's.
     pub count: u32,
     /// Offset of the first record; without records the offset that the next record gets.
     pub base_offset: Offset,
@@ -127,7 +156,8 @@ impl Envelope {
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut b = Vec::with_capacity(ENVELOPE_LEN + self.hashes.len());
-        b.extend_from_slice(&[VERSION, self.kind.byte(), 0, 0]);
+        b.extend_from_slice(&[VERSION, self.kind.byte()]);
+        b.extend_from_slice(&self.compaction.flags().to_be_bytes());
         b.extend_from_slice(&self.count.to_be_bytes());
         for field in [
             self.base_offset.0,
@@ -162,9 +192,7 @@ impl Envelope {
         let number = |from| i64::from_be_bytes(at(head, from));
         let field = |field, value| Err(EnvelopeError::Field { field, value });
         let hashes_len = u32::from_be_bytes(at(head, 48));
-        if flags != 0 {
-            return field("flags", flags.into());
-        }
+        let Some(compaction) = Compaction::from_flags(flags) else { return field("flags", flags.into()) };
         if count > MAX_RECORDS || (kind == Kind::Data) != (count > 0) {
             return field("record count", count.into());
         }
@@ -197,6 +225,7 @@ impl Envelope {
         }
         Ok(Self {
             kind,
+            compaction,
             count,
             base_offset: Offset(base),
             append_time_ms: number(16),

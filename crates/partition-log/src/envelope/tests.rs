@@ -5,6 +5,7 @@ use super::*;
 fn data() -> Envelope {
     Envelope {
         kind: Kind::Data,
+        compaction: Compaction::None,
         count: 3,
         base_offset: Offset(0x0102_0304),
         append_time_ms: 1_700_000_000_000,
@@ -37,7 +38,10 @@ fn refusals_name_the_field() {
     };
     assert_eq!(with(0, 2), Err(EnvelopeError::Version(2)));
     assert_eq!(with(1, 9), Err(EnvelopeError::Kind(9)));
-    assert_eq!(with(3, 1), Err(EnvelopeError::Field { field: "flags", value: 1 }));
+    assert_eq!(with(3, 2), Err(EnvelopeError::Field { field: "flags", value: 2 }));
+    assert_eq!(with(2, 1), Err(EnvelopeError::Field { field: "flags", value: 256 }));
+    assert_eq!(with(3, 1).unwrap().compaction, Compaction::Rest);
+    assert_eq!(with(3, 3).unwrap().compaction, Compaction::Clean);
     assert_eq!(with(7, 0), Err(EnvelopeError::Field { field: "record count", value: 0 }));
     assert_eq!(with(1, 3), Err(EnvelopeError::Field { field: "record count", value: 3 }));
     assert!(matches!(with(8, 0x80), Err(EnvelopeError::Field { field: "base offset", .. })));
@@ -53,8 +57,9 @@ fn refusals_name_the_field() {
 
 fn envelopes() -> impl Strategy<Value = Envelope> {
     let kind = prop_oneof![Just(Kind::Data), Just(Kind::State), Just(Kind::Barrier), Just(Kind::Index)];
+    let compaction = prop_oneof![Just(Compaction::None), Just(Compaction::Rest), Just(Compaction::Clean)];
     (
-        kind,
+        (kind, compaction),
         1..=MAX_RECORDS,
         0..=i64::MAX / 2,
         0..=i64::MAX,
@@ -63,11 +68,12 @@ fn envelopes() -> impl Strategy<Value = Envelope> {
         -1..=i64::MAX,
         proptest::collection::vec(any::<u8>(), 0..64),
     )
-        .prop_map(|(kind, count, base, time, a, b, state, hashes)| {
+        .prop_map(|((kind, compaction), count, base, time, a, b, state, hashes)| {
             let is_data = kind == Kind::Data;
             let own = if is_data { a.min(b) } else { -1 };
             Envelope {
                 kind,
+                compaction,
                 count: if is_data { count } else { 0 },
                 base_offset: Offset(base),
                 append_time_ms: time,

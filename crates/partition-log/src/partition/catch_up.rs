@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::PartitionLog;
 use crate::{
     FetchError, StoredBatch,
-    envelope::{Envelope, Kind},
+    envelope::{Compaction, Envelope, Kind},
     index::Index,
 };
 
@@ -34,8 +34,40 @@ struct Run {
     ledger: LedgerId,
     /// The entry behind the run.
     next: EntryId,
+    /// The last entry that could be read when the run was.
+    last: EntryId,
     entries: VecDeque<(Envelope, Entry)>,
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Where to read on.
+enum Place {
+    At(Run),
+    /// Compaction left no record below this offset.
+    NothingUpTo(Offset),
+}
+
+/// What a look behind the tail brought.
+pub(super) struct Found {
+    /// In order.
+    pub(super) batches: Vec<StoredBatch>,
+    /// Without batches: there is none below this offset.
+    pub(super) nothing_to: Option<Offset>,
+}
+
+impl Found {
+    fn nothing(to: Offset) -> Self {
+        Self { batches: Vec::new(), nothing_to: Some(to) }
+    }
+}
+
+impl Run {
+    /// A run of nothing; what comes next is to be read.
+    fn at(from: Offset, ledger: LedgerId, next: EntryId) -> Self {
+        // Beyond every entry: whether the ledger has more is seen when it is read.
+        let last = EntryId(i64::MAX);
+        Self { from, ledger, next, last, entries: VecDeque::new(), _permit: None }
+    }
 }
 
 fn corrupt(what: impl std::fmt::Display) -> FetchError {
@@ -56,24 +88,23 @@ pub(super) fn envelope_of(bytes: &bytes::Bytes) -> Result<Envelope, FetchError> 
 }
 
 impl PartitionLog {
-    /// At least one batch from `offset` on, about `max_bytes`. `offset` lies in the log and below the high watermark.
-    pub(super) async fn catch_up(
-        &self,
-        offset: Offset,
-        max_bytes: usize,
-    ) -> Result<Vec<StoredBatch>, FetchError> {
+    /// At least one batch from `offset` on, about `max_bytes`, or the news that there is none up to some offset. `offset` lies in
+    /// the log and below the high watermark.
+    pub(super) async fn catch_up(&self, offset: Offset, max_bytes: usize) -> Result<Found, FetchError> {
         let mut out = Vec::new();
         let mut bytes = 0;
         let mut run = match self.take_run(offset) {
             Some(run) => run,
-            None => self.locate(offset).await?,
+            None => match self.locate(offset).await? {
+                Place::At(run) => run,
+                Place::NothingUpTo(to) => return Ok(Found::nothing(to)),
+            },
         };
         loop {
             while let Some((envelope, entry)) = run.entries.front() {
                 if !out.is_empty() && bytes + entry.bytes().len() > max_bytes {
-                    run.from = envelope.base_offset;
                     self.keep_run(run);
-                    return Ok(out);
+                    return Ok(Found { batches: out, nothing_to: None });
                 }
                 if envelope.kind == Kind::Data {
                     bytes += entry.bytes().len();
@@ -84,10 +115,52 @@ impl PartitionLog {
             }
             if !out.is_empty() {
                 self.keep_run(run);
-                return Ok(out);
+                return Ok(Found { batches: out, nothing_to: None });
+            }
+            if run.next > run.last && self.is_compacted(run.ledger).await? {
+                match self.behind(run.ledger)? {
+                    Place::At(next) => run = next,
+                    Place::NothingUpTo(to) => return Ok(Found::nothing(to)),
+                }
+                continue;
             }
             run = self.read_run(run.ledger, run.next, offset, max_bytes).await?;
         }
+    }
+
+    /// Whether offsets may be missing in a closed ledger. Its last entry says so.
+    async fn is_compacted(&self, ledger: LedgerId) -> Result<bool, FetchError> {
+        if self.core.lock().open.as_ref().is_some_and(|o| o.ledger == ledger) {
+            return Ok(false);
+        }
+        let (reader, _) = self.reader(ledger).await?;
+        if reader.last_entry() < EntryId::FIRST {
+            return Ok(false);
+        }
+        let head = reader.read_head(reader.last_entry()).await.map_err(|e| fetch_error(&e, Offset(0)))?;
+        Ok(envelope_of(&head.envelope)?.compaction != Compaction::None)
+    }
+
+    /// The place behind a ledger in which nothing more is.
+    fn behind(&self, ledger: LedgerId) -> Result<Place, FetchError> {
+        let next = {
+            let core = self.core.lock();
+            let at = core.chain.iter().position(|e| e.ledger == ledger);
+            // It left the chain: to be looked for again in the new one.
+            let at = at.ok_or(FetchError::Trimmed { log_start: core.log_start })?;
+            core.chain.get(at + 1).cloned()
+        };
+        let end = self.shared.high_watermark();
+        Ok(match next {
+            Some(e) if e.base_offset < end => Place::At(Run::at(e.base_offset, e.ledger, EntryId::FIRST)),
+            Some(e) => Place::NothingUpTo(e.base_offset.min(end)),
+            None => Place::NothingUpTo(end),
+        })
+    }
+
+    /// Forgets what was read of ledgers that left the chain.
+    pub(super) fn forget_readers(&self) {
+        self.catch_up.lock().take();
     }
 
     fn take_run(&self, offset: Offset) -> Option<Run> {
@@ -129,6 +202,7 @@ impl PartitionLog {
             from: offset,
             ledger,
             next: from,
+            last: reader.last_entry(),
             entries: VecDeque::with_capacity(read.len()),
             _permit: permit,
         };
@@ -139,17 +213,20 @@ impl PartitionLog {
         Ok(run)
     }
 
-    /// An empty run in front of the entry that holds `offset`: chain bases, then the index, then heads.
-    async fn locate(&self, offset: Offset) -> Result<Run, FetchError> {
+    /// An empty run in front of the entry that holds `offset`, or of the next one in compacted ledgers: chain bases, then the
+    /// index, then heads.
+    async fn locate(&self, offset: Offset) -> Result<Place, FetchError> {
         let (ledger, _) =
             self.ledger_of(offset).ok_or_else(|| corrupt(format!("no ledger holds offset {offset}")))?;
         let (reader, index) = self.reader(ledger).await?;
         let bounds = index.map_or((EntryId::FIRST, None), |i| i.around_offset(offset));
-        let found = search(&reader, bounds, |e| e.next_offset() > offset)
-            .await
-            .map_err(|e| e.into_fetch(offset))?
-            .ok_or_else(|| corrupt(format!("offset {offset} is not in ledger {ledger}")))?;
-        Ok(Run { from: offset, ledger, next: found, entries: VecDeque::new(), _permit: None })
+        let found =
+            search(&reader, bounds, |e| e.next_offset() > offset).await.map_err(|e| e.into_fetch(offset))?;
+        match found {
+            Some(at) => Ok(Place::At(Run::at(offset, ledger, at))),
+            None if self.is_compacted(ledger).await? => self.behind(ledger),
+            None => Err(corrupt(format!("offset {offset} is not in ledger {ledger}"))),
+        }
     }
 
     /// The ledger of the chain that holds `offset`, and its base. Of several with one base only the last has records.
@@ -273,6 +350,17 @@ pub(super) fn batches_of(
     let mut at = envelope.base_offset.0;
     for batch in batches(entry.body()) {
         let batch = batch.map_err(corrupt)?;
+        if envelope.compaction != Compaction::None {
+            // Between batches records may be missing; each carries its own place.
+            let base = batch.header.base_offset.0;
+            if base < at || base >= envelope.next_offset().0 {
+                return Err(corrupt(format!(
+                    "batch at {base} in an entry of {at} to {}",
+                    envelope.next_offset()
+                )));
+            }
+            at = base;
+        }
         let end = at + i64::from(batch.header.last_offset_delta) + 1;
         if end > offset.0 {
             out.push(StoredBatch {

@@ -14,13 +14,14 @@ use tidemill_types::{
 use tokio::sync::oneshot;
 
 use super::{
+    compact::Compacting,
     op::{Done, Op, Place, Reservation},
     tail::Shared,
     trim::Trim,
 };
 use crate::{
     LogCounters, LogState, ProduceError, ProduceOutcome,
-    envelope::{Envelope, Kind},
+    envelope::{Compaction, Envelope, Kind},
     index::{IndexBuilder, Position},
     producers::Producers,
     roll_bytes,
@@ -86,6 +87,8 @@ pub(super) struct Core {
     /// A ledger for the producers' state is wanted, though nothing waits to be written.
     pub(super) want_open: bool,
     pub(super) trim: Trim,
+    /// Of a topic that is compacted.
+    pub(super) compaction: Option<Box<Compacting>>,
     pub(super) driver: bool,
     pub(super) barrier_waiters: Vec<oneshot::Sender<bool>>,
     pub(super) barrier_task: bool,
@@ -125,6 +128,7 @@ impl Core {
             want_close: false,
             want_open: false,
             trim: Trim::default(),
+            compaction: None,
             driver: false,
             barrier_waiters: Vec::new(),
             barrier_task: false,
@@ -180,6 +184,7 @@ impl Core {
         let Some(open) = &mut self.open else { return Err(Box::new(op)) };
         let envelope = Envelope {
             kind: Kind::Data,
+            compaction: Compaction::None,
             count: op.count,
             base_offset: op.base,
             append_time_ms: op.append_time_ms,
@@ -241,6 +246,7 @@ impl Core {
     pub(super) fn internal_envelope(&self, kind: Kind) -> Envelope {
         Envelope {
             kind,
+            compaction: Compaction::None,
             count: 0,
             base_offset: self.handed.next_offset,
             append_time_ms: self.handed.append_time_ms,

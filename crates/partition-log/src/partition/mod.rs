@@ -3,6 +3,10 @@
 mod barrier;
 mod catch_up;
 mod chain;
+mod compact;
+mod compact_input;
+mod compact_output;
+mod compact_swap;
 mod core;
 mod drive;
 mod ensemble;

@@ -123,7 +123,10 @@ impl PartitionLog {
                 let mut core = self.core.lock();
                 core.log_start = core.log_start.max(p.log_start);
                 let first = p.chain.first().map(|e| e.ledger);
-                core.chain.retain(|e| first.is_none_or(|f| e.ledger >= f));
+                // Ids do not rise along a chain that was compacted.
+                if let Some(gone) = core.chain.iter().position(|e| Some(e.ledger) == first) {
+                    core.chain.drain(..gone);
+                }
                 Ok(core.log_start)
             }
             Ok(Ok(other)) => Err(FetchError::Unavailable(format!("unexpected reply {other:?}"))),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemill_types::Offset;
 
-use super::PartitionLog;
+use super::{PartitionLog, catch_up::Found};
 use crate::{FetchError, Gap, GapKind, LogState, ReadResult, StoredBatch};
 
 /// Reads of one call that meet a ledger which is being removed.
@@ -45,13 +45,23 @@ impl PartitionLog {
             let cached = self.shared.cached(from, max_bytes);
             self.ctx.tail_cache.count(cached.is_some());
             let found = match cached {
-                Some(batches) => Ok(batches),
+                Some(batches) => Ok(Found { batches, nothing_to: None }),
                 None => self.catch_up(from, max_bytes).await,
             };
             match found {
-                Ok(batches) => {
-                    let next = batches.last().map_or(from, end_of);
-                    return Ok(answer(batches, next));
+                Ok(Found { batches, nothing_to }) => {
+                    let first = batches.first().map(|b| b.base_offset).or(nothing_to).unwrap_or(from);
+                    if first <= from {
+                        let next = batches.last().map_or(from, end_of);
+                        return Ok(answer(batches, next));
+                    }
+                    // One gap in an answer: behind the trimmed offsets the next read tells of the compacted ones.
+                    if gap.is_some() {
+                        return Ok(answer(Vec::new(), from));
+                    }
+                    let next = batches.last().map_or(first, end_of);
+                    let gap = Some(Gap { kind: GapKind::Compacted, from, to: first });
+                    return Ok(ReadResult { gap, ..answer(batches, next) });
                 }
                 // The chain moved under the read: look again with the chain as it is now.
                 Err(FetchError::Trimmed { .. }) if tries < TRIES => {

@@ -6,7 +6,7 @@ use tidemill_types::{Entry, EntryId, LedgerRecord, Offset};
 
 use super::{PartitionLog, Stop, op::Place};
 use crate::{
-    envelope::{Envelope, Kind},
+    envelope::{Compaction, Envelope, Kind},
     producers::{Producers, Sequenced, SnapshotReader},
 };
 
@@ -74,6 +74,21 @@ impl PartitionLog {
         }
         Ok(Producers::default())
     }
+
+    /// The producers as of the end of these ledgers, all CLOSED; `None` when that is not known: of the ledgers that one compaction
+    /// wrote only the last has a snapshot.
+    pub(super) async fn producers_at_end(&self, ledgers: &[LedgerRecord]) -> Result<Option<Producers>, Stop> {
+        for (i, l) in ledgers.iter().enumerate().rev() {
+            let Some(reader) = self.not_empty(&ledgers[i..=i]).next() else { continue };
+            if let Some(first) = newest_snapshot(&reader).await? {
+                return replay(&reader, first).await.map(Some);
+            }
+            if l.records.is_some_and(|n| n > 0) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Producers::default()))
+    }
 }
 
 /// First piece of the newest complete snapshot of a ledger with this last entry.
@@ -119,6 +134,10 @@ async fn replay(reader: &LedgerReader, first: EntryId) -> Result<Producers, Stop
 }
 
 fn replay_entry(producers: &mut Producers, envelope: &Envelope, entry: &Entry) -> Result<(), Stop> {
+    if envelope.compaction != Compaction::None {
+        // Its batches stand before the snapshot: whatever wrote it was told by that.
+        return Ok(());
+    }
     let mut offset = envelope.base_offset.0;
     for batch in batches(entry.body()) {
         let header = batch.map_err(|e| broken("stored batch", e))?.header;

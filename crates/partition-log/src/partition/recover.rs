@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemill_ledger::{MetaError, Recovered, RecoveredEnd};
 use tidemill_types::{
-    Entry, EntryId, LedgerId, LedgerRecord, LedgerState, Offset,
+    ChainElement, Entry, EntryId, LedgerId, LedgerRecord, LedgerState, Offset,
     meta::{LinkLedger, PartitionView, Rejection, TakeOver},
 };
 use tokio::time::sleep;
@@ -118,6 +118,12 @@ impl PartitionLog {
     pub(super) fn adopt_chain(&self, view: &PartitionView) {
         let mut core = self.core.lock();
         core.chain.clone_from(&view.partition.chain);
+        // The view may be older than the link of the ledger that is open.
+        if let Some((ledger, base_offset)) = core.open.as_ref().map(|o| (o.ledger, o.base))
+            && core.chain.iter().all(|e| e.ledger != ledger)
+        {
+            core.chain.push(ChainElement { ledger, base_offset });
+        }
         core.log_start = core.log_start.max(view.partition.log_start);
     }
 

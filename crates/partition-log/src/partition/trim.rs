@@ -47,7 +47,10 @@ impl Default for Trim {
 }
 
 impl PartitionLog {
-    fn rule(&self, core: &Core) -> Rule {
+    pub(super) fn rule(&self, core: &Core) -> Rule {
+        if !core.config.cleanup.policy.deletes() {
+            return Rule::default();
+        }
         let kept = core.config.retention_ms.map_or(self.ctx.config.retention, |ms| {
             Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX))
         });

@@ -43,6 +43,7 @@ impl PartitionLog {
             core.producers.expire(expired);
         }
         self.trim_if_due(&mut core, now);
+        self.compact_if_due(&mut core, now);
         self.drive_if_needed(&mut core);
     }
 
@@ -111,6 +112,7 @@ impl PartitionLog {
             pending_bytes: parked + self.shared.pending_bytes(),
             producers: core.producers.len(),
             cached_bytes: self.shared.cached_bytes(),
+            compaction: core.compaction.as_ref().map(|c| c.status),
         }
     }
 }

@@ -48,6 +48,11 @@ impl Bookie {
         self.held.send_replace(hold);
     }
 
+    /// Collects a ledger, as a bookie does that the quorum told twice that it is gone (R20).
+    pub(crate) fn collect(&self, ledger: LedgerId) {
+        self.ledgers.lock().remove(&ledger);
+    }
+
     pub(crate) fn entries(&self, ledger: LedgerId) -> usize {
         self.ledgers.lock().get(&ledger).map_or(0, |l| l.entries.len())
     }

@@ -5,6 +5,8 @@
 mod barrier;
 mod bookies;
 mod cluster;
+mod compaction;
+mod compaction_faults;
 mod fencing;
 mod history;
 mod known_bugs;

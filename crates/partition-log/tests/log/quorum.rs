@@ -81,6 +81,8 @@ pub(crate) struct Client {
     pub(crate) sent: Mutex<Vec<&'static str>>,
     /// A time that has surely passed, ms; 0 = none.
     pub(crate) confirmed: AtomicI64,
+    /// Commands that still get through; then nothing reaches the quorum any more.
+    pub(crate) left: AtomicU64,
 }
 
 impl Client {
@@ -94,6 +96,7 @@ impl Client {
             valid: AtomicBool::new(true),
             sent: Mutex::default(),
             confirmed: AtomicI64::new(0),
+            left: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -120,6 +123,7 @@ pub(crate) fn kind(c: &Command) -> &'static str {
         Command::Close { .. } => "close",
         Command::Append(_) => "append",
         Command::StartRecovery { .. } => "start-recovery",
+        Command::Compact(_) => "compact",
         _ => "other",
     }
 }
@@ -143,6 +147,13 @@ impl LedgerMeta for Client {
         async move {
             if let Some(e) = self.unavailable() {
                 return Err(e);
+            }
+            if self.left.load(Ordering::SeqCst) == 0 {
+                self.offline.store(true, Ordering::SeqCst);
+                return Err(MetaError::Unavailable("the process is dead".to_owned()));
+            }
+            if self.left.load(Ordering::SeqCst) != u64::MAX {
+                self.left.fetch_sub(1, Ordering::SeqCst);
             }
             let kind = kind(&command);
             self.sent.lock().push(kind);

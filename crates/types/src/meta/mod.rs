@@ -13,8 +13,9 @@ mod reply;
 
 pub use change::{Change, Watched};
 pub use command::{
-    AcquireItem, Append, Assignment, BookieReport, BookieSpec, CloseLedger, Command, CreateLedger,
-    EnsembleChange, LinkLedger, MAX_BATCH, MemberSpec, RecoveryStart, Release, Request, Roll, TakeOver,
+    AcquireItem, Append, Assignment, BookieReport, BookieSpec, CloseLedger, Command, Compaction,
+    CompactionStep, CreateLedger, EnsembleChange, LinkLedger, MAX_BATCH, MemberSpec, RecoveryStart, Release,
+    Request, Roll, TakeOver,
 };
 pub use control::{
     Adoption, BookieStanding, ClaimRelease, ControlAction, ControlAnswer, ControlCommand, ControlQuery,
