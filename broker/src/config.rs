@@ -50,6 +50,14 @@ pub struct BrokerConfig {
     pub retention_ms: u64,
     /// Retention by time waits for two ticks of quorum time that are so far apart, without a jump between, ms.
     pub time_settle_ms: u64,
+    /// Partitions of groups that have a series of their own in the metric of the lag; 0 switches it off.
+    pub group_lag_series: u32,
+    /// Largest ledger that key compaction writes, bytes.
+    pub compacted_ledger_bytes: u64,
+    /// Keys that a compaction knows at once, bytes of its table; more are taken in several passes.
+    pub compaction_keys_bytes: u64,
+    /// Bytes a second that all compactions of this broker read and write.
+    pub compaction_bytes_per_second: u64,
     /// Partitions that are opened at once.
     pub takeover_concurrency: usize,
     /// Partitions of the internal topics, when this broker is the first that needs one; fixed from then on.
@@ -79,6 +87,10 @@ impl Default for BrokerConfig {
             idle_close_ms: ms(defaults::IDLE_CLOSE),
             retention_ms: ms(defaults::RETENTION),
             time_settle_ms: ms(defaults::TIME_SETTLE),
+            group_lag_series: defaults::GROUP_LAG_SERIES,
+            compacted_ledger_bytes: defaults::COMPACTED_LEDGER_BYTES,
+            compaction_keys_bytes: defaults::COMPACTION_KEYS_BYTES,
+            compaction_bytes_per_second: defaults::COMPACTION_BYTES_PER_SECOND,
             takeover_concurrency: 256,
             internal_partitions: defaults::INTERNAL_PARTITIONS,
             drain_deadline_ms: 20_000,
@@ -127,6 +139,10 @@ impl BrokerConfig {
             ("idle-close-ms", self.idle_close_ms, 1, limits::MAX_MS),
             ("retention-ms", self.retention_ms, 1, limits::MAX_MS),
             ("time-settle-ms", self.time_settle_ms, 1, limits::MAX_MS),
+            ("group-lag-series", self.group_lag_series.into(), 0, 100_000),
+            ("compacted-ledger-bytes", self.compacted_ledger_bytes, limits::MIN_ROLL_BYTES, 1 << 30),
+            ("compaction-keys-bytes", self.compaction_keys_bytes, 1 << 10, 1 << 40),
+            ("compaction-bytes-per-second", self.compaction_bytes_per_second, 1 << 10, 1 << 40),
             ("takeover-concurrency", self.takeover_concurrency as u64, 1, 10_000),
             ("internal-partitions", self.internal_partitions.into(), 1, 1_024),
             ("produce-wait-ms", self.produce_wait_ms, 0, 600_000),

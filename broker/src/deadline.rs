@@ -32,6 +32,11 @@ impl Deadline {
         Self(given.filter(|d| *d <= LONGEST).map(|d| Instant::now() + d.saturating_sub(MARGIN.min(d / 4))))
     }
 
+    /// So far away.
+    pub(crate) fn within(wait: Duration) -> Self {
+        Self(Some(Instant::now() + wait))
+    }
+
     /// This deadline, but at most so far away.
     pub(crate) fn at_most(self, wait: Duration) -> Self {
         let bound = Instant::now() + wait;

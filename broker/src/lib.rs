@@ -12,6 +12,7 @@
 //! What a user of the API sees is written in `docs/protocol/{produce,fetch,admin}.md`; how to run it in
 //! `docs/ops/broker.md`.
 
+mod compaction_metrics;
 mod config;
 mod convert;
 mod core;

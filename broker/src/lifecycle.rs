@@ -104,6 +104,7 @@ impl Life {
         };
         self.slot.set(core.clone());
         self.part.spawn_until_stop("consumer groups", groups::keep(core.clone()));
+        self.part.spawn_until_stop("lag of consumer groups", groups::lag::watch(core.clone()));
         self.part.health().has(&self.key("quorum"));
         let incarnation = Incarnation(Uuid::new_v4().as_u64_pair().1 | 1);
         while !drain.is_cancelled() {
@@ -254,6 +255,9 @@ fn log_config(c: &BrokerConfig) -> PartitionLogConfig {
         retention: Duration::from_millis(c.retention_ms),
         max_message_bytes: c.max_message_bytes,
         max_entry_bytes: crate::limits::MAX_PRODUCE_BYTES,
+        compacted_ledger_bytes: c.compacted_ledger_bytes,
+        compaction_keys_bytes: c.compaction_keys_bytes,
+        compaction_bytes_per_second: c.compaction_bytes_per_second,
         ..PartitionLogConfig::with_memory(c.memory_bytes)
     }
 }

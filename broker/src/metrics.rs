@@ -12,6 +12,8 @@ use prometheus_client::{
 };
 use tidemill_runtime::Metrics;
 
+use crate::{compaction_metrics::CompactionMetrics, groups::lag::LagMetrics};
+
 /// A broker's metrics. Clones share the values.
 #[derive(Clone, Debug)]
 pub(crate) struct BrokerMetrics {
@@ -47,6 +49,8 @@ pub(crate) struct BrokerMetrics {
     pub(crate) tail_cache_bytes: Gauge<u64, AtomicU64>,
     pub(crate) tail_cache_hits: Counter,
     pub(crate) tail_cache_misses: Counter,
+    pub(crate) compaction: CompactionMetrics,
+    pub(crate) lag: LagMetrics,
 }
 
 impl BrokerMetrics {
@@ -86,6 +90,8 @@ impl BrokerMetrics {
             tail_cache_bytes: Gauge::default(),
             tail_cache_hits: Counter::default(),
             tail_cache_misses: Counter::default(),
+            compaction: CompactionMetrics::default(),
+            lag: LagMetrics::default(),
         }
     }
 
@@ -172,6 +178,8 @@ impl BrokerMetrics {
         r.register_with_unit("tail_cache", "Tail cache", Unit::Bytes, self.tail_cache_bytes.clone());
         r.register("tail_cache_hits", "Reads answered from the tail cache", self.tail_cache_hits.clone());
         r.register("tail_cache_misses", "Reads that went to bookies", self.tail_cache_misses.clone());
+        self.compaction.fill(r);
+        self.lag.fill(r);
     }
 }
 

@@ -23,6 +23,10 @@ pub(crate) struct Topic {
     pub(crate) count: NonZeroU32,
     /// Largest batch, bytes.
     pub(crate) max_batch: usize,
+    /// It is compacted: every record needs a key.
+    pub(crate) compacted: bool,
+    /// Its records go by time, size or order.
+    pub(crate) deletes: bool,
 }
 
 impl Topic {
@@ -32,6 +36,8 @@ impl Topic {
             id: t.id,
             name: t.name.as_str().into(),
             count: NonZeroU32::new(t.partitions).unwrap_or(NonZeroU32::MIN),
+            compacted: t.config.cleanup.policy.compacts(),
+            deletes: t.config.cleanup.policy.deletes(),
             max_batch: usize::try_from(max).unwrap_or(usize::MAX).min(crate::limits::MAX_PRODUCE_BYTES),
         }
     }

@@ -116,3 +116,9 @@ fn join(t: Collected) -> Result<String> {
     let bytes = t.join().map_err(|_| anyhow::anyhow!("reader panicked"))??;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+/// Whether tests that can fill any time take their full length: `cargo xtask test --full`.
+#[must_use]
+pub fn full() -> bool {
+    std::env::var_os("TIDEMILL_FULL").is_some_and(|v| !v.is_empty() && v != "0")
+}

@@ -16,7 +16,7 @@ mod repairs;
 mod replicas;
 
 pub use cluster::{Cluster, Options};
-pub use command::{Finished, binary, run, tidemill};
+pub use command::{Finished, binary, full, run, tidemill};
 pub use http::{get, request};
 pub use load::{Load, Sent, check, client, read_all};
 pub use repairs::{bookie_id, declare_lost, repaired, retire};

@@ -14,7 +14,7 @@ use tidemill_client::{
     Client, ClientError, CommitMode, ErrorCode, GroupConsumer, GroupConsumerConfig, GroupEvent,
     TopicPartition, v1,
 };
-use tidemill_e2e::{Cluster, Finished, Options, binary, client, tidemill};
+use tidemill_e2e::{Cluster, Finished, Options, binary, client, full, tidemill};
 use tonic::transport::Channel;
 
 const LIMIT: Duration = Duration::from_secs(90);
@@ -193,18 +193,20 @@ async fn committed(client: &Client, group: &str) -> Result<BTreeMap<TopicPartiti
 /// comes at least once, and what is committed never goes back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_rebalances_loses_no_line() -> Result<()> {
-    const STORM: Duration = Duration::from_secs(20);
+    // Two minutes, or what a run of all tests can bear.
+    let (storm, count) =
+        if full() { (Duration::from_secs(120), 400_000) } else { (Duration::from_secs(20), 60_000) };
     let mut cluster = Cluster::start(Options { brokers: 2, ..Options::default() })?;
     at(&cluster, &["topic", "create", "lines", "--partitions=12"], b"")?.ok()?;
     let client = client(&cluster.server()).await?;
     // So that the partitions of a killed member are free soon.
     let config = v1::GroupConfig { session_timeout_ms: 1_500, ..v1::GroupConfig::default() };
     client.groups().configure("storm", Some(config), None).await?;
-    let lines = real_lines(60_000)?;
+    let lines = real_lines(count)?;
     let (server, text) = (cluster.server(), lines.join("\n"));
-    let rate = format!("--rate={}", lines.len() / 15);
+    let rate = format!("--rate={}", lines.len() * 3 / 4 / usize::try_from(storm.as_secs())?);
     let producing = std::thread::spawn(move || {
-        tidemill(&["produce", "lines", &rate, "--server", &server], text.as_bytes(), LIMIT)
+        tidemill(&["produce", "lines", &rate, "--server", &server], text.as_bytes(), 2 * storm + LIMIT)
     });
     let dir = cluster.root().to_owned();
     let mut members = Members { server: cluster.server(), dir, running: Vec::new(), started: 0 };
@@ -214,7 +216,7 @@ async fn a_storm_of_rebalances_loses_no_line() -> Result<()> {
     let begin = Instant::now();
     let mut before: BTreeMap<TopicPartition, i64> = BTreeMap::new();
     let mut kills = 0;
-    while begin.elapsed() < STORM {
+    while begin.elapsed() < storm {
         // The pace of the storm, not a wait for something.
         tokio::time::sleep(Duration::from_secs(1)).await;
         members.kill_oldest()?;
@@ -248,6 +250,12 @@ async fn a_storm_of_rebalances_loses_no_line() -> Result<()> {
     let twice = got.values().filter(|n| **n > 1).count();
     ensure!(missing == 0, "{missing} of {} lines are missing after {kills} kills", lines.len());
     ensure!(others == 0, "{others} lines that nobody wrote");
+    let sum = |all: &mut dyn Iterator<Item = &String>| {
+        // In no order: a sum of checksums.
+        all.map(|l| u64::from(tidemill_types::entry::crc32c(&[l.as_bytes()]))).sum::<u64>()
+    };
+    let (sent, received) = (sum(&mut lines.iter()), sum(&mut got.keys()));
+    ensure!(sent == received, "checksum {received:x} of what came, {sent:x} of what was sent");
     ensure!(kills >= 5, "only {kills} kills");
     #[expect(clippy::print_stdout, reason = "shown with --nocapture")]
     {

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use tidemill_types::{ErrorCode, Replication, TopicConfig};
+use tidemill_runtime::defaults;
+use tidemill_types::{CleanupPolicy, ErrorCode, Replication, TopicConfig};
 
 use crate::{
     config::BrokerConfig,
@@ -11,8 +12,18 @@ use crate::{
 };
 
 /// The keys, in the order of the documentation.
-const KEYS: [&str; 7] =
-    ["copies", "ackQuorum", "retention.ms", "retention.bytes", "max.message.bytes", "roll.bytes", "roll.ms"];
+const KEYS: [&str; 10] = [
+    "copies",
+    "ackQuorum",
+    "retention.ms",
+    "retention.bytes",
+    "max.message.bytes",
+    "roll.bytes",
+    "roll.ms",
+    "cleanup.policy",
+    "min.cleanable.dirty.ratio",
+    "delete.retention.ms",
+];
 
 /// Applies `changes` to `config`; an empty value resets a key. Replication is clamped to what the cluster can hold.
 ///
@@ -60,6 +71,11 @@ pub(crate) fn apply(
             }
             "roll.bytes" => config.roll_bytes = n(limits::MIN_ROLL_BYTES, limits::MAX_ROLL_BYTES)?,
             "roll.ms" => config.roll_ms = n(limits::MIN_ROLL_MS, limits::MAX_MS)?.map(signed),
+            "cleanup.policy" => config.cleanup.policy = value.map(policy).transpose()?.unwrap_or_default(),
+            "min.cleanable.dirty.ratio" => {
+                config.cleanup.min_dirty_permille = value.map(permille).transpose()?;
+            }
+            "delete.retention.ms" => config.cleanup.delete_horizon_ms = n(0, limits::MAX_MS)?,
             _ => {
                 let known = KEYS.join(", ");
                 let field = format!("config.{}", key.chars().take(64).collect::<String>());
@@ -98,11 +114,74 @@ pub(crate) fn show(config: &TopicConfig, broker: &BrokerConfig) -> HashMap<Strin
         ("retention.bytes", config.retention_bytes.map(|v| v.to_string()).unwrap_or_default()),
         ("max.message.bytes", or(config.max_message_bytes.map(u64::from), broker.max_message_bytes.into())),
         ("roll.bytes", tidemill_partition_log::roll_bytes(config, broker.roll_bytes).to_string()),
+        ("cleanup.policy", policy_name(config.cleanup.policy).to_owned()),
+        (
+            "min.cleanable.dirty.ratio",
+            ratio(config.cleanup.min_dirty_permille.unwrap_or(defaults::MIN_DIRTY_PERMILLE)),
+        ),
+        (
+            "delete.retention.ms",
+            or(
+                config.cleanup.delete_horizon_ms,
+                u64::try_from(defaults::DELETE_HORIZON.as_millis()).unwrap_or(0),
+            ),
+        ),
         ("roll.ms", tidemill_partition_log::roll_ms(config, broker.roll_ms, broker.retention_ms).to_string()),
     ]
     .into_iter()
     .map(|(k, v)| (k.to_owned(), v))
     .collect()
+}
+
+/// Kafka's names; in either order.
+fn policy(value: &str) -> Result<CleanupPolicy, Fault> {
+    let mut parts: Vec<&str> = value.split(',').map(str::trim).collect();
+    parts.sort_unstable();
+    match parts.as_slice() {
+        ["delete"] => Ok(CleanupPolicy::Delete),
+        ["compact"] => Ok(CleanupPolicy::Compact),
+        ["compact", "delete"] => Ok(CleanupPolicy::CompactAndDelete),
+        _ => {
+            let allowed = "delete, compact, or compact,delete; empty for delete";
+            Err(Fault::invalid("config.cleanup.policy", shown(value), allowed))
+        }
+    }
+}
+
+fn policy_name(policy: CleanupPolicy) -> &'static str {
+    match policy {
+        CleanupPolicy::Delete => "delete",
+        CleanupPolicy::Compact => "compact",
+        CleanupPolicy::CompactAndDelete => "compact,delete",
+    }
+}
+
+/// A share with at most three decimals, as thousandths.
+fn permille(value: &str) -> Result<u16, Fault> {
+    let bad = || {
+        let allowed = "a number from 0 to 1 with at most three decimals, or empty for the default";
+        Fault::invalid("config.min.cleanable.dirty.ratio", shown(value), allowed)
+    };
+    let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if decimals.len() > 3 || !digits(decimals) || !digits(whole) || (whole.is_empty() && decimals.is_empty())
+    {
+        return Err(bad());
+    }
+    let whole: u32 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| bad())? };
+    let decimals: u32 = format!("{decimals:0<3}").parse().map_err(|_| bad())?;
+    let all = whole.saturating_mul(1_000).saturating_add(decimals);
+    u16::try_from(all).ok().filter(|v| *v <= 1_000).ok_or_else(bad)
+}
+
+/// The shortest text of thousandths.
+fn ratio(permille: u16) -> String {
+    if permille >= 1_000 {
+        return "1".to_owned();
+    }
+    let text = format!("0.{permille:03}");
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    if short.is_empty() { "0".to_owned() } else { short.to_owned() }
 }
 
 fn number(key: &str, value: &str, min: u64, max: u64) -> Result<u64, Fault> {
@@ -145,6 +224,9 @@ mod tests {
             ("max.message.bytes", "2048"),
             ("roll.bytes", "1048576"),
             ("roll.ms", "60000"),
+            ("cleanup.policy", "compact,delete"),
+            ("min.cleanable.dirty.ratio", "0.25"),
+            ("delete.retention.ms", "0"),
         ];
         assert_eq!(pairs.map(|p| p.0), KEYS);
         let c = with(&pairs).unwrap();
@@ -167,6 +249,11 @@ mod tests {
             ("max.message.bytes", "99999999999"),
             ("roll.bytes", "5"),
             ("roll.ms", "x"),
+            ("min.cleanable.dirty.ratio", "1.001"),
+            ("min.cleanable.dirty.ratio", "0.0001"),
+            ("min.cleanable.dirty.ratio", "-0.1"),
+            ("min.cleanable.dirty.ratio", "half"),
+            ("delete.retention.ms", "-1"),
         ] {
             let e = with(&[(key, value)]).unwrap_err();
             assert_eq!(e.code(), ErrorCode::InvalidArgument, "{key}={value}");
@@ -177,6 +264,34 @@ mod tests {
         let e = with(&[("retention", "1")]).unwrap_err();
         assert_eq!(e.code(), ErrorCode::UnknownConfigKey);
         assert!(e.to_proto().message.contains("retention.ms"));
+    }
+
+    #[test]
+    fn policies_and_ratios_are_read_as_kafka_writes_them() {
+        for (given, shown_as) in [
+            ("compact", "compact"),
+            ("delete,compact", "compact,delete"),
+            ("delete", "delete"),
+            ("", "delete"),
+        ] {
+            let c = with(&[("cleanup.policy", given)]).unwrap();
+            assert_eq!(show(&c, &BrokerConfig::default())["cleanup.policy"], shown_as);
+        }
+        for bad in ["Compact", "compact,compact", "burn", "compact,"] {
+            let e = with(&[("cleanup.policy", bad)]).unwrap_err();
+            assert_eq!(e.wrong_field().unwrap().0, "config.cleanup.policy", "{bad}");
+        }
+        for (given, permille, text) in [
+            ("0", 0, "0"),
+            ("1", 1_000, "1"),
+            ("1.0", 1_000, "1"),
+            (".5", 500, "0.5"),
+            ("0.125", 125, "0.125"),
+        ] {
+            let c = with(&[("min.cleanable.dirty.ratio", given)]).unwrap();
+            assert_eq!(c.cleanup.min_dirty_permille, Some(permille));
+            assert_eq!(show(&c, &BrokerConfig::default())["min.cleanable.dirty.ratio"], text);
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(super) async fn load(log: &Arc<PartitionLog>) -> Result<(Coordinator, u64), 
                 "commits of consumer groups are lost: an operator accepted it");
         }
         // An answer at the end was given after proof of ownership: what was read is all there is.
-        if read.batches.is_empty() && read.next_offset >= read.high_watermark {
+        if read.batches.is_empty() && read.gap.is_none() && read.next_offset >= read.high_watermark {
             return Ok((c, bytes));
         }
         for b in &read.batches {

@@ -7,6 +7,7 @@
 mod ends;
 mod internal;
 mod keeper;
+pub(crate) mod lag;
 mod load;
 mod records;
 mod runner;

@@ -254,8 +254,16 @@ impl Runner {
         Some(quorum.min(self.core.clock.realtime_ms()))
     }
 
+    /// The last record of each key is all that a replay needs: compaction keeps the log short.
+    fn compacted(&self) -> bool {
+        self.core.topic(tidemill_types::OFFSETS_TOPIC).is_ok_and(|t| t.compacted)
+    }
+
     /// One part of a snapshot, when the log is long enough; with the last one the log begins behind it.
     async fn cut(&mut self, c: &Coordinator) -> Result<(), End> {
+        if self.compacted() {
+            return Ok(());
+        }
         if self.snapshot.is_none() {
             let state: u64 = if self.bytes < SNAPSHOT_AFTER { 0 } else { size(c) };
             if self.bytes < SNAPSHOT_AFTER.max(4 * state) {

@@ -20,13 +20,16 @@ impl Manager<'_> {
         }
         let now = self.core.clock.boottime();
         let mut degraded = 0;
+        let mut dirty = 0;
         for log in self.core.owned.logs() {
             match log.state() {
                 // It lost its epoch, or could not go on: given back, so that it can be acquired again.
                 LogState::Dropped => self.end(log.id()),
                 LogState::Serving => {
                     log.maintain(now);
-                    degraded += u32::from(log.describe().degraded);
+                    let described = log.describe();
+                    degraded += u32::from(described.degraded);
+                    dirty = dirty.max(described.compaction.and_then(|c| c.dirty_permille).unwrap_or(0));
                 }
                 _ => {}
             }
@@ -34,6 +37,7 @@ impl Manager<'_> {
         self.core.degraded.store(degraded, Ordering::Relaxed);
         self.core.metrics.degraded_ledgers.set(degraded.into());
         self.core.note_cache();
+        self.core.metrics.compaction.note(&self.core.logs.compaction(), dirty);
     }
 
     /// One shared configuration per topic, however many partitions it has.

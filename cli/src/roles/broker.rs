@@ -33,6 +33,10 @@ impl Role for Broker {
         ("time-settle-ms", "Retention by time waits for two ticks of quorum time so far apart"),
         ("internal-partitions", "Partitions of __consumer_offsets, fixed by the first broker that needs it"),
         ("retention-ms", "retention.ms of topics that do not set it"),
+        ("group-lag-series", "Partitions of groups with a series in the metric of the lag, 0 = none"),
+        ("compacted-ledger-bytes", "Largest ledger that key compaction writes"),
+        ("compaction-keys-bytes", "Memory for the keys of a compaction; more take several passes"),
+        ("compaction-bytes-per-second", "What all compactions of this broker read and write"),
         ("takeover-concurrency", "Partitions that are opened at once"),
         ("drain-deadline-ms", "Longest drain at a stop"),
     ];

@@ -133,3 +133,54 @@ async fn a_topic_keeps_its_bytes_and_the_disks_shrink() -> Result<()> {
     ensure!(refused.is_err_and(|e| e.to_string().contains("OFFSET_OUT_OF_RANGE")));
     cluster.stop()
 }
+
+/// Time: records go when they are older than the topic keeps them by a clock that has surely passed, whole ledgers, and those
+/// that are young stay. A restart forgets nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_keeps_its_time_by_the_quorums_clock() -> Result<()> {
+    const KEPT_MS: u64 = 5_000;
+    // Two ticks of quorum time (10 s each) confirm a time.
+    let set = ["broker.time-settle-ms=1000".to_owned()].into();
+    let cluster =
+        tokio::task::spawn_blocking(|| Cluster::start(Options { set, ..Options::default() })).await??;
+    let client = client(&cluster.server()).await?;
+    let config =
+        [("retention.ms".to_owned(), KEPT_MS.to_string()), ("roll.ms".to_owned(), "1000".to_owned())];
+    client.admin().create_topic(TOPIC, 1, config, false).await?;
+    write(&client, 64 * RECORD as u64).await?;
+    let written = Instant::now();
+    let (_, first_end, _) = log(&client).await?;
+    // A record now and then: the ledgers roll by their age. The old ones go, each after its time and not before.
+    until("retention by time", async || {
+        write(&client, RECORD as u64).await?;
+        Ok(log(&client).await?.0 >= first_end)
+    })
+    .await?;
+    ensure!(
+        written.elapsed() >= Duration::from_millis(KEPT_MS),
+        "records went after {:?}",
+        written.elapsed()
+    );
+    let (start, end, _) = log(&client).await?;
+    ensure!(start < end, "what was written just now is gone");
+    let mut consumer = client.consumer(ConsumerConfig::default());
+    consumer.assign([(TOPIC, 0, Start::Offset(0))])?;
+    let mut events = Vec::new();
+    while events.len() < 2 {
+        events.extend(consumer.poll(Duration::from_secs(1)).await?);
+    }
+    let [Event::Gap(gap), Event::Batch(_), ..] = &events[..] else { bail!("{events:?}") };
+    ensure!((gap.kind, gap.from) == (GapKind::Trimmed, 0) && gap.to >= start, "{gap:?}");
+    drop(consumer);
+    let mut cluster = cluster;
+    cluster.kill_all()?;
+    let mut cluster = tokio::task::spawn_blocking(move || cluster.up().map(|()| cluster)).await??;
+    // Idle now: everything goes in its time, also without a produce call.
+    until("all is expired", async || {
+        let (s, e, _) = log(&client).await?;
+        ensure!(s >= start, "the log start went back from {start} to {s}");
+        Ok(s == e)
+    })
+    .await?;
+    cluster.stop()
+}

@@ -17,6 +17,9 @@ pub(crate) struct Args {
     /// Leave out what takes minutes
     #[arg(long)]
     quick: bool,
+    /// Give the tests that can fill any time their full length
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
     /// Stop at the first failure
     #[arg(long)]
     fail_fast: bool,
@@ -46,7 +49,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<bool> {
     }
     let mut summary = Summary::default();
     for step in chosen {
-        let outcome = run::run(workspace, step, args.quick, args.fail_fast);
+        let outcome = run::run(workspace, step, args);
         let stop = args.fail_fast && !outcome.passed();
         summary.add(step.name, outcome);
         if stop {

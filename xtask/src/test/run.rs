@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{self, Stdio};
 use std::time::{Duration, Instant};
 
+use super::Args;
 use super::steps::{Command, Counts, Step};
 use super::totals::Totals;
 use crate::workspace::Workspace;
@@ -25,18 +26,19 @@ impl Outcome {
 }
 
 /// Runs a step. What keeps it from running is a failure of the step, so that the others still run.
-pub(super) fn run(workspace: &Workspace, step: &Step, quick: bool, fail_fast: bool) -> Outcome {
+pub(super) fn run(workspace: &Workspace, step: &Step, args: &Args) -> Outcome {
     println!("\n== {}: {}", step.name, step.about);
     let started = Instant::now();
     let mut totals = Totals::default();
-    let ended = execute(command(workspace, step, quick, fail_fast), &mut io::stdout(), &mut totals);
+    let ended = execute(command(workspace, step, args), &mut io::stdout(), &mut totals);
     let (totals, why) = judge(step.counts, totals, ended);
     Outcome { totals, took: started.elapsed(), why }
 }
 
-fn command(workspace: &Workspace, step: &Step, quick: bool, fail_fast: bool) -> process::Command {
-    let quick = step.quick.filter(|_| quick).unwrap_or_default();
-    match step.command {
+fn command(workspace: &Workspace, step: &Step, args: &Args) -> process::Command {
+    let quick = step.quick.filter(|_| args.quick).unwrap_or_default();
+    let fail_fast = args.fail_fast;
+    let mut command = match step.command {
         Command::Cargo { args, harness } => {
             let mut command = workspace.cargo(args);
             command.args(quick);
@@ -53,7 +55,12 @@ fn command(workspace: &Workspace, step: &Step, quick: bool, fail_fast: bool) -> 
             command.args(quick);
             command
         }
+    };
+    if args.full {
+        // Read by the tests themselves.
+        command.env("TIDEMILL_FULL", "1");
     }
+    command
 }
 
 /// Runs the command to its end. The child is always waited for, also when its output cannot be handed on.

@@ -82,6 +82,8 @@ pub(super) const STEPS: &[Step] = &[
                 "--test",
                 "checker",
                 "--test",
+                "compaction",
+                "--test",
                 "faults",
                 "--test",
                 "groups",

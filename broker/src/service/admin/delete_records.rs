@@ -22,6 +22,10 @@ pub(super) async fn delete(
     let deadline = deadline.at_most(WAIT);
     let topic = core.topic(&request.topic)?;
     let id = topic.partition(request.partition)?;
+    if !topic.deletes {
+        let allowed = "a topic whose cleanup.policy has delete: the last record of a key stays for ever";
+        return Err(Fault::field(ErrorCode::Unsupported, "topic", "cleanup.policy=compact", allowed).into());
+    }
     if request.before < -1 {
         return Err(Fault::invalid(
             "before",

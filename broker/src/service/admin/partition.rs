@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tidemill_partition_log::LogState;
+use tidemill_partition_log::{CompactionStatus, LogState};
 use tidemill_proto::v1::{self, admin_client::AdminClient};
 use tidemill_types::PartitionId;
 use tonic::{Request, transport::Endpoint};
@@ -54,7 +54,21 @@ pub(in crate::service) async fn describe(
         state: state.to_owned(),
         chain,
         deleted: core.mirror.table().is_tombstone(id.topic),
+        compaction: match &here {
+            Some(Held::Log(log)) => log.describe().compaction.map(compaction),
+            _ => None,
+        },
     })
+}
+
+fn compaction(c: CompactionStatus) -> v1::Compaction {
+    v1::Compaction {
+        dirty_permille: c.dirty_permille.map(Into::into),
+        clean_to: c.clean_to.0,
+        progress_percent: c.progress_percent.map(Into::into),
+        passes: c.passes,
+        failed: c.failed,
+    }
 }
 
 fn state(s: LogState) -> &'static str {

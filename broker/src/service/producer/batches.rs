@@ -2,20 +2,23 @@
 
 use bytes::Bytes;
 use tidemill_record::{Batch, Limits, batches};
+use tidemill_types::ErrorCode;
 
 use crate::{fault::Fault, limits};
 
-/// Splits and checks a payload.
+/// Splits and checks a payload. With `keyed` the batches are opened as well, and every record must have a key: a compacted topic
+/// could do nothing with it.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` without a batch or with too many, `INVALID_BATCH` and `MESSAGE_TOO_LARGE` naming the batch.
-pub(super) fn split(payload: Bytes, max_batch: usize) -> Result<Vec<Batch>, Fault> {
+/// `INVALID_ARGUMENT` without a batch or with too many, `INVALID_BATCH`, `MESSAGE_TOO_LARGE` and `KEY_REQUIRED` naming the
+/// batch.
+pub(super) fn split(payload: Bytes, max_batch: usize, keyed: bool) -> Result<Vec<Batch>, Fault> {
     if payload.is_empty() {
         return Err(Fault::invalid("batches", "nothing", "one or more record batches"));
     }
     if payload.len() > limits::MAX_PRODUCE_BYTES {
         return Err(Fault::field(
-            tidemill_types::ErrorCode::MessageTooLarge,
+            ErrorCode::MessageTooLarge,
             "batches",
             &format!("{} bytes", payload.len()),
             &format!("at most {} bytes in one call", limits::MAX_PRODUCE_BYTES),
@@ -30,9 +33,32 @@ pub(super) fn split(payload: Bytes, max_batch: usize) -> Result<Vec<Batch>, Faul
         }
         let batch = batch.map_err(|e| Fault::batch(i, &e))?;
         batch.check(&limits).map_err(|e| Fault::batch(i, &e))?;
+        if keyed {
+            check_keys(i, &batch, &limits)?;
+        }
         out.push(batch);
     }
     Ok(out)
+}
+
+fn check_keys(index: usize, batch: &Batch, limits: &Limits) -> Result<(), Fault> {
+    for record in batch.records(limits).map_err(|e| Fault::batch(index, &e))? {
+        let record = record.map_err(|e| Fault::batch(index, &e))?;
+        if record.key.is_none() {
+            return Err(no_key(&format!("batches[{index}].records[{}]", record.offset_delta)));
+        }
+    }
+    Ok(())
+}
+
+/// A record without a key for a compacted topic.
+pub(super) fn no_key(field: &str) -> Fault {
+    Fault::field(
+        ErrorCode::KeyRequired,
+        &format!("{field}.key"),
+        "none",
+        "a key: the topic is compacted by it",
+    )
 }
 
 /// Records in the batches.
@@ -44,7 +70,6 @@ pub(super) fn count(batches: &[Batch]) -> u64 {
 mod tests {
     use bytes::BytesMut;
     use tidemill_record::{BatchBuilder, Compression};
-    use tidemill_types::ErrorCode;
     use tonic::Status;
     use tonic_types::StatusExt;
 
@@ -61,9 +86,28 @@ mod tests {
         let mut payload = batch(10);
         payload.unsplit(batch(20));
         let payload = payload.freeze();
-        let found = split(payload.clone(), 1 << 20).unwrap();
+        let found = split(payload.clone(), 1 << 20, false).unwrap();
         assert_eq!((found.len(), count(&found)), (2, 2));
         assert_eq!(found[0].bytes.as_ptr(), payload.as_ptr());
+    }
+
+    #[test]
+    fn a_compacted_topic_takes_no_record_without_a_key() {
+        for codec in [Compression::None, Compression::Zstd] {
+            let mut b = BatchBuilder::new(Limits::DEFAULT);
+            b.append(1, Some(b""), Some(b"an empty key is one"), &[]).unwrap();
+            b.append(1, Some(b"k"), None, &[]).unwrap();
+            let good = b.finish(codec, None).unwrap();
+            assert_eq!(split(good.clone(), 1 << 20, true).unwrap().len(), 1);
+            b.append(1, Some(b"k"), None, &[]).unwrap();
+            b.append(1, None, Some(b"v"), &[]).unwrap();
+            let bad = b.finish(codec, None).unwrap();
+            assert_eq!(split(bad.clone(), 1 << 20, false).unwrap().len(), 1);
+            let both = Bytes::from([&good[..], &bad[..]].concat());
+            let e = split(both, 1 << 20, true).unwrap_err();
+            assert_eq!(e.code(), ErrorCode::KeyRequired);
+            assert_eq!(e.wrong_field().unwrap().0, "batches[1].records[1].key");
+        }
     }
 
     #[test]
@@ -85,7 +129,7 @@ mod tests {
             (batch(3_000).freeze(), ErrorCode::MessageTooLarge, "batches[0]"),
             (vec![0; limits::MAX_PRODUCE_BYTES + 1].into(), ErrorCode::MessageTooLarge, "batches"),
         ] {
-            let e = split(payload, 2_048).unwrap_err();
+            let e = split(payload, 2_048, false).unwrap_err();
             assert_eq!(e.code(), code);
             let v = Status::from(e).get_details_bad_request().unwrap().field_violations;
             assert_eq!(v[0].field, field);

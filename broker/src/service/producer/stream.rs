@@ -247,7 +247,7 @@ impl Session {
         {
             return Err(opening_of(topic, id));
         }
-        let batches = batches::split(f.batches, topic.max_batch)?;
+        let batches = batches::split(f.batches, topic.max_batch, topic.compacted)?;
         frame.records = batches::count(&batches);
         Ok(Checked { frame, topic: topic.clone(), id, log, batches })
     }

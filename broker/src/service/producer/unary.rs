@@ -31,10 +31,14 @@ pub(super) async fn produce(
     let id = topic.partition(index)?;
     let batches = match (request.records.is_empty(), request.batches.is_empty()) {
         (false, true) => {
+            let without = request.records.iter().position(|r| r.key.is_none()).filter(|_| topic.compacted);
+            if let Some(i) = without {
+                return Err(batches::no_key(&format!("records[{i}]")));
+            }
             let now = core.clock.realtime_ms();
             vec![convert::record::encode(&request.records, request.compression, now, topic.max_batch)?]
         }
-        (true, false) => batches::split(request.batches, topic.max_batch)?,
+        (true, false) => batches::split(request.batches, topic.max_batch, topic.compacted)?,
         (true, true) => return Err(Fault::invalid("records", "nothing", "records or batches")),
         (false, false) => return Err(Fault::invalid("batches", "both", "either records or batches")),
     };

@@ -3,6 +3,7 @@
 mod args;
 mod consume;
 mod e2e;
+mod group;
 mod load;
 mod payload;
 mod produce;
@@ -16,6 +17,7 @@ use tidemill_client::{At, Client, ErrorCode, TopicPartition};
 
 use self::{
     args::{LoadArgs, ReadArgs},
+    group::GroupArgs,
     report::Report,
 };
 use super::{
@@ -39,6 +41,8 @@ pub(crate) enum BenchCommand {
     Consume(ReadArgs),
     /// Write and read at once; latency from when a record was due to its receipt. 1 000 records per second by default.
     E2e(LoadArgs),
+    /// Let a member leave its group: time without an owner, pauses of what is not moved, commits per second.
+    Group(GroupArgs),
 }
 
 /// Runs it.
@@ -48,6 +52,7 @@ pub(crate) fn run(global: &Global, command: BenchCommand) -> Result<(), CliError
             BenchCommand::Produce(args) => (produce::run(global, args, &client, &stop).await?, args.json),
             BenchCommand::Consume(args) => (consume::run(global, args, &client, &stop).await?, args.json),
             BenchCommand::E2e(args) => (e2e::run(global, args, &client, &stop).await?, args.json),
+            BenchCommand::Group(args) => return output::print(&group::run(args, &client, &stop).await?),
         };
         output::print(&if json { report.json()? } else { report.text() })?;
         verdict(&report, stop.is_cancelled())

@@ -39,7 +39,8 @@ fn unsupported(field: &str, why: &str) -> Refused {
 }
 
 /// Keys that have a field of their own.
-const FIELDS: [(&str, &str); 5] = [
+const FIELDS: [(&str, &str); 6] = [
+    ("cleanup.policy", "spec.cleanupPolicy"),
     ("copies", "spec.replication.copies"),
     ("ackQuorum", "spec.replication.ackQuorum"),
     ("retention.ms", "spec.retention.time"),
@@ -63,9 +64,6 @@ pub(crate) fn wish(
         .ok()
         .filter(|p| (1..=100_000).contains(p))
         .ok_or_else(|| invalid("spec.partitions", "1 to 100000"))?;
-    if spec.cleanup_policy != CleanupPolicy::Delete {
-        return Err(unsupported("spec.cleanupPolicy", "this version does not compact topics yet"));
-    }
     if spec.offload.is_some_and(|o| o.enabled) {
         return Err(unsupported("spec.offload", "this version does not offload to object storage yet"));
     }
@@ -97,11 +95,17 @@ pub(crate) fn wish(
             "copies equals ackQuorum: one bookie that is away stops writes until it is replaced".to_owned(),
         );
     }
+    let policy = match spec.cleanup_policy {
+        CleanupPolicy::Delete => None,
+        CleanupPolicy::Compact => Some("compact".to_owned()),
+        CleanupPolicy::CompactAndDelete => Some("compact,delete".to_owned()),
+    };
     let mut number = |key: &str, value: Option<String>| {
         if let Some(value) = value {
             config.insert(key.to_owned(), value);
         }
     };
+    number("cleanup.policy", policy);
     number("copies", copies.map(|c| c.to_string()));
     number("ackQuorum", acks.map(|a| a.to_string()));
     number("retention.ms", time(spec, defaults)?);
@@ -185,6 +189,17 @@ mod tests {
     }
 
     #[test]
+    fn the_policy_becomes_a_key() {
+        let policy = |p: &str| {
+            let s = spec(&format!("clusterRef: {{name: demo}}\ncleanupPolicy: {p}"));
+            wish("a", &s, None).unwrap().config.get("cleanup.policy").cloned()
+        };
+        assert_eq!(policy("Delete"), None, "the default of every version");
+        assert_eq!(policy("Compact").as_deref(), Some("compact"));
+        assert_eq!(policy("CompactAndDelete").as_deref(), Some("compact,delete"));
+    }
+
+    #[test]
     fn defaults_of_the_cluster_fill_in() {
         let d = TopicDefaults {
             copies: Some(2),
@@ -208,7 +223,7 @@ mod tests {
         assert_eq!(field(&format!("{c}replication: {{copies: 2, ackQuorum: 3}}")).field, "spec.replication");
         assert_eq!(field(&format!("{c}retention: {{time: 5 days}}")).field, "spec.retention.time");
         assert!(field(&format!("{c}config: {{copies: '3'}}")).why.contains("spec.replication.copies"));
-        assert!(field(&format!("{c}cleanupPolicy: Compact")).unsupported);
+        assert!(field(&format!("{c}config: {{cleanup.policy: compact}}")).why.contains("spec.cleanupPolicy"));
         assert!(field(&format!("{c}offload: {{enabled: true}}")).unsupported);
     }
 }

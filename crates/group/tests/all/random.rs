@@ -1,7 +1,11 @@
 //! Random interleavings of everything that can happen: what must hold at any time, and that a replay of the log, cut behind
-//! snapshots or not, gives the very state (2.3).
+//! snapshots or compacted by key or neither, gives the very state (2.3; bugs 17 and 18 of 2.8).
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use proptest::prelude::*;
 use tidemill_group::{
@@ -197,9 +201,34 @@ impl Run {
         c
     }
 
+    /// A replay of the log as key compaction leaves it: up to somewhere the last record of each key, with or without the
+    /// tombstones, and everything behind.
+    fn replay_compacted(&self) {
+        let log = &self.w.log;
+        for upto in [log.len() / 3, log.len() * 2 / 3, log.len()] {
+            let last: BTreeMap<&Key, usize> =
+                log[..upto].iter().enumerate().map(|(i, r)| (&r.key, i)).collect();
+            for tombstones in [true, false] {
+                let mut c = Coordinator::new(Settings { max_members: 3, ..Settings::default() });
+                for (i, r) in log.iter().enumerate() {
+                    let stays = i >= upto || (last[&r.key] == i && (tombstones || r.value.is_some()));
+                    if stays {
+                        c.replay(r);
+                    }
+                }
+                assert!(
+                    c.states().eq(self.w.c.states()),
+                    "compacted up to {upto} of {}, it differs",
+                    log.len()
+                );
+            }
+        }
+    }
+
     fn reload(&mut self, keep: bool) {
         let mut c = self.replayed();
         assert!(c.states().eq(self.w.c.states()), "replay of {} records differs", self.w.log.len());
+        self.replay_compacted();
         if keep {
             return;
         }

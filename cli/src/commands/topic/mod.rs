@@ -1,5 +1,7 @@
 //! `tidemill topic`.
 
+mod compaction;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tidemill_client::{At, Client, OffsetQuery, Start, v1};
@@ -244,5 +246,8 @@ async fn describe(client: &Client, name: &str, form: Output) -> Result<(), CliEr
         config_text(&topic),
         table::columns(&["PARTITION", "EPOCH", "OWNER", "ADDRESS"], rows)
     );
-    table::object(form, &topic.name, &text, &json_of(&topic))
+    let compaction = compaction::of(client, &topic).await;
+    let mut json = json_of(&topic);
+    json["compaction"] = compaction::json(&compaction);
+    table::object(form, &topic.name, &(text + &compaction::text(compaction)), &json)
 }
