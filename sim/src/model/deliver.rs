@@ -9,7 +9,9 @@ use super::{
     ledger::{Msg2, State, uuid},
     meta,
     net::Msg,
-    steps::{command, recoverer_step, writer_step},
+    recoverer::recoverer_step,
+    steps::command,
+    writer::writer_step,
 };
 
 /// A bookie answers.

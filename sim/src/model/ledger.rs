@@ -162,7 +162,7 @@ impl Model for Ledger {
         };
         let mut core = WriterCore::new(record.clone(), 100, s.rules);
         for n in 0..s.copies {
-            super::steps::bookie_up(&mut core, uuid(n));
+            super::writer::bookie_up(&mut core, uuid(n));
         }
         let recoverer = Recoverer {
             core: RecoveryCore::new(record.id, s.window, s.rules),
@@ -189,7 +189,7 @@ impl Model for Ledger {
     }
 
     fn actions(&self, s: &State, out: &mut Vec<Action>) {
-        super::steps::actions(&self.0, s, out);
+        super::actions::actions(&self.0, s, out);
     }
 
     fn apply(&self, s: &State, a: Action) -> State {

@@ -5,13 +5,16 @@
 //! have not synced. A message whose only effect would be to hold somebody back may be dropped from a state, because
 //! "delayed for ever" is always among the futures.
 
+mod actions;
 pub mod bookie;
 mod deliver;
 pub mod ledger;
 pub mod meta;
 pub mod net;
+mod recoverer;
 pub mod scope;
 mod steps;
+mod writer;
 
 pub use ledger::{Action, Ledger, State};
 pub use scope::Scope;
