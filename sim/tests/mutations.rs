@@ -113,6 +113,17 @@ fn m17_negatives_while_an_accepted_add_waits() {
     broken("M17", "T", scope, |s| s.bookie_rules.fence_waits = false);
 }
 
+/// A bookie is replaced, loses all it had, and is chosen again under its old uuid; then its first ack arrives.
+#[test]
+fn m20_an_ack_of_before_the_wipe_counts_when_the_bookie_is_chosen_again() {
+    let scope = Scope::new(2, 2).prompt().changes(2, 0).with(|s| {
+        s.wipes = 1;
+        s.wipes_replaced_only = true;
+        s.bookie_rules.limbo = false;
+    });
+    broken("M20", "TRA", scope, |s| s.rules.attempts = AttemptCheck::Name);
+}
+
 #[test]
 fn m21_all_indexes_count_during_a_change() {
     broken("M21", "T", Scope::new(3, 2).prompt().changes(1, 0), |s| s.rules.only_staying_count = false);

@@ -23,7 +23,7 @@ pub(crate) enum Renewal {
 }
 
 /// The keeper.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     ttl: Duration,
     /// The term that it counts for: the last one in which this member led. What it knows of a term that is over harms

@@ -55,7 +55,8 @@ pub(super) fn actions(scope: &Scope, s: &State, out: &mut Vec<Action>) {
                 out.push(Action::Crash(u8_of(i)));
             }
         }
-        if s.wipes_left > 0 && b.known {
+        let spared = scope.wipes_replaced_only && s.meta.record.names(uuid(u8_of(i)));
+        if s.wipes_left > 0 && b.known && !spared {
             out.push(Action::Wipe(u8_of(i)));
         }
         if scope.limbo_ends && b.limbo && may_leave_limbo(scope, s, u8_of(i)) {

@@ -32,6 +32,8 @@ pub struct Scope {
     pub crashes: u8,
     /// Bookies that lose everything and keep their uuid.
     pub wipes: u8,
+    /// Only bookies that the ledger does not name any more are wiped.
+    pub wipes_replaced_only: bool,
     /// Limbo may end.
     pub limbo_ends: bool,
     /// Bookies collect ledgers that do not name them.
@@ -74,6 +76,7 @@ impl Scope {
             async_sync: false,
             crashes: 0,
             wipes: 0,
+            wipes_replaced_only: false,
             limbo_ends: false,
             collects: false,
             timeouts: false,
