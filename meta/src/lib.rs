@@ -27,4 +27,5 @@ mod types;
 
 pub use config::MetaConfig;
 pub use error::MetaStartError;
+pub use log::recode;
 pub use start::{MetaHandle, start, start_on};

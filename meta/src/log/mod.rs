@@ -8,6 +8,7 @@ mod format;
 mod load;
 mod payload;
 mod reader;
+pub mod recode;
 mod store;
 mod writer;
 
