@@ -11,9 +11,9 @@ use std::{
     task::{Context, Poll},
 };
 
+use tidemill_runtime::net::Socket;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -79,7 +79,7 @@ impl Drop for AddPermit {
 /// A TCP stream that carries its budgets and can be cut from afar.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    io: TcpStream,
+    io: Socket,
     budgets: Budgets,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -88,11 +88,7 @@ impl Connection {
     /// Takes an accepted stream.
     ///
     /// The server keeps connections in tasks of their own, which outlive it; `cut` ends them.
-    pub(crate) fn new(io: TcpStream, budgets: Budgets, cut: CancellationToken) -> Self {
-        // Small acks must not wait for more of them; a socket that refuses the option is only slower.
-        if let Err(error) = io.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY refused");
-        }
+    pub(crate) fn new(io: Socket, budgets: Budgets, cut: CancellationToken) -> Self {
         Self { io, budgets, cut: Box::pin(cut.cancelled_owned()) }
     }
 }

@@ -1,6 +1,6 @@
 //! The gRPC server: transport settings, services, health, reflection.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use tidemill_proto::{
@@ -8,9 +8,7 @@ use tidemill_proto::{
     bookie::{bookie_control_server::BookieControlServer, bookie_data_server::BookieDataServer},
     direct::Receiving,
 };
-use tidemill_runtime::defaults;
-use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
+use tidemill_runtime::{defaults, net::Listener};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Server, server::Router};
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -76,11 +74,12 @@ pub(crate) async fn build(core: &Arc<Core>) -> Result<(Router, ServingSwitch), B
 }
 
 /// Serves until `stop`, then lets the streams end by themselves for a while; at once when the process cannot go on.
-pub(crate) async fn serve(router: Router, listener: TcpListener, core: &Arc<Core>, stop: CancellationToken) {
+pub(crate) async fn serve(router: Router, listener: Listener, core: &Arc<Core>, stop: CancellationToken) {
     let (adds, reads) = (core.config.connection_add_bytes, core.config.read_in_flight_bytes);
     let cut = CancellationToken::new();
     let cutting = cut.clone();
-    let incoming = TcpListenerStream::new(listener)
+    let incoming = listener
+        .incoming()
         .map(move |io| io.map(|io| Connection::new(io, Budgets::new(adds, reads), cutting.clone())));
     let serving = router.serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tokio::pin!(serving);
@@ -101,9 +100,4 @@ pub(crate) async fn serve(router: Router, listener: TcpListener, core: &Arc<Core
     if let Err(error) = ended {
         tracing::warn!(%error, "the gRPC server ended");
     }
-}
-
-/// The address that was bound.
-pub(crate) fn local_addr(listener: &TcpListener, wished: SocketAddr) -> SocketAddr {
-    listener.local_addr().unwrap_or(wished)
 }

@@ -13,7 +13,7 @@ use tidemill_proto::{
 use tidemill_runtime::Supervisor;
 use tidemill_storage::Engine;
 use tidemill_types::{BookieId, BookieState, ClusterId, Incarnation};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::{config::BookieConfig, counters::Counters, lac::LacWaiters, touch::Touches};
 
@@ -25,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Control requests under way.
     pub(crate) controls: Arc<Semaphore>,
+    /// Told when the lanes have something to do, where they have no threads.
+    pub(crate) lane_work: Arc<Notify>,
     phase: RwLock<Phase>,
     /// There once the boot has written its incarnation into the cookies; shut down when the bookie stops.
     engine: OnceLock<Engine>,
@@ -64,6 +66,7 @@ impl Core {
             sup,
             counters,
             controls,
+            lane_work: Arc::default(),
             phase: RwLock::new(Phase::Starting),
             engine: OnceLock::new(),
             found: RwLock::new(None),

@@ -4,13 +4,12 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tidemill_meta_client::{MetaClient, MetaClientConfig};
 use tidemill_runtime::{
-    Metrics, Supervisor,
+    Clock, Metrics, Supervisor, SystemClock,
     io::{Disk, RealDisk},
     net,
 };
 use tidemill_storage::Scanned;
 use tidemill_types::BookieId;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Router;
 
@@ -72,15 +71,16 @@ pub async fn start(
     supervisor: &Supervisor,
     metrics: &Metrics,
 ) -> Result<BookieHandle, BookieError> {
-    start_on(Arc::new(RealDisk), config, supervisor, metrics).await
+    start_on(Arc::new(RealDisk), Arc::new(SystemClock), config, supervisor, metrics).await
 }
 
-/// [`start`] on a file system of the caller's choice, such as a simulated one.
+/// [`start`] on a file system and with clocks of the caller's choice, such as simulated ones.
 ///
 /// # Errors
 /// As [`start`].
 pub async fn start_on(
     disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
     config: BookieConfig,
     supervisor: &Supervisor,
     metrics: &Metrics,
@@ -90,14 +90,14 @@ pub async fn start_on(
     let part = supervisor.child();
     let core = Core::new(config, part.clone(), counters.clone());
     let listener = net::bind("bookie", core.config.listen).await?;
-    let addr = server::local_addr(&listener, core.config.listen);
+    let addr = listener.local_addr();
     let (router, switch) = server::build(&core).await?;
     // Served from the beginning, so that brokers hear "not ready" and tools see who is there.
     let server = Server { router, listener, switch };
     let serving = CancellationToken::new();
     let (server_task, switch) = server.run(&core, &serving);
     core.sup.health().waits_for(&core.health_key("boot"), "the bookie is starting");
-    let scanned = match boot::scan(disk, &core.config, part.clone()).await {
+    let scanned = match boot::scan(disk, clock.clone(), &core, part.clone()).await {
         Ok(scanned) => scanned,
         Err(e) => {
             core.sup.health().has(&core.health_key("boot"));
@@ -117,7 +117,7 @@ pub async fn start_on(
     });
     let stopped = CancellationToken::new();
     let handle = BookieHandle { addr, id, stop: part.token().clone(), stopped: stopped.clone() };
-    let life = Life { core, addr, switch, whole: supervisor.clone(), serving, server_task };
+    let life = Life { core, clock, addr, switch, whole: supervisor.clone(), serving, server_task };
     let done = stopped.drop_guard();
     supervisor.spawn("bookie", async move {
         life.run(scanned).await;
@@ -128,7 +128,7 @@ pub async fn start_on(
 
 struct Server {
     router: Router,
-    listener: TcpListener,
+    listener: net::Listener,
     switch: ServingSwitch,
 }
 
@@ -143,6 +143,7 @@ impl Server {
 /// From the boot to the end.
 struct Life {
     core: Arc<Core>,
+    clock: Arc<dyn Clock>,
     addr: SocketAddr,
     switch: ServingSwitch,
     whole: Supervisor,
@@ -160,6 +161,7 @@ impl Life {
             MetaClientConfig {
                 cluster: scanned.report().incarnation.and(scanned.report().cluster),
                 give_up_after: META_GIVE_UP,
+                clock: self.clock.clone(),
                 ..MetaClientConfig::new(core.config.meta.clone())
             },
             &meta_tasks,
@@ -222,7 +224,7 @@ impl Life {
         }
         meta_tasks.stop().await;
         if let Some(engine) = core.engine() {
-            let closed = tokio::task::spawn_blocking(move || engine.shutdown()).await;
+            let closed = tidemill_runtime::work::blocking(move || engine.shutdown()).await;
             if let Err(error) = closed {
                 tracing::warn!(%error, "the disks were not closed in order; the next boot replays them");
             }

@@ -184,6 +184,7 @@ impl Touches {
                 }
                 Some(_) => {
                     inner.counters.first_touches_refused.inc_by(batch.len() as u64);
+                    tracing::debug!(target: "tidemill_rare", "first touch refused");
                     self.answer(batch, &AddOutcome::Fenced);
                 }
             }

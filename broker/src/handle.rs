@@ -1,8 +1,8 @@
 //! Start and stop of a broker.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
-use tidemill_runtime::{Metrics, Supervisor, net};
+use tidemill_runtime::{Clock, Metrics, Supervisor, SystemClock, net};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -51,9 +51,22 @@ pub async fn start(
     supervisor: &Supervisor,
     metrics: &Metrics,
 ) -> Result<BrokerHandle, BrokerError> {
+    start_with(Arc::new(SystemClock), config, supervisor, metrics).await
+}
+
+/// [`start`] with clocks of the caller's choice, such as simulated ones.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_with(
+    clock: Arc<dyn Clock>,
+    config: BrokerConfig,
+    supervisor: &Supervisor,
+    metrics: &Metrics,
+) -> Result<BrokerHandle, BrokerError> {
     config.check()?;
     let listener = net::bind("broker", config.listen).await?;
-    let addr = server::local_addr(&listener, config.listen);
+    let addr = listener.local_addr();
     let tokens = Tokens::default();
     let slot = CoreSlot::new(tokens.stopping.clone());
     let closing = tokens.close_server.clone().cancelled_owned();
@@ -70,6 +83,7 @@ pub async fn start(
     let life = Life {
         endpoint: config.endpoint(addr),
         config,
+        clock,
         part,
         metrics: own,
         slot,

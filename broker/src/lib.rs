@@ -35,5 +35,5 @@ mod typed;
 
 pub use config::BrokerConfig;
 pub use error::BrokerError;
-pub use handle::{BrokerHandle, start};
+pub use handle::{BrokerHandle, start, start_with};
 pub use identity::member_id;

@@ -8,7 +8,7 @@ use std::{
 use tidemill_ledger::{LedgerClient, LedgerConfig};
 use tidemill_meta_client::{MetaClient, MetaClientConfig, RenewalReport, Session};
 use tidemill_partition_log::{LogContext, PartitionLogConfig};
-use tidemill_runtime::Supervisor;
+use tidemill_runtime::{Clock, Supervisor};
 use tidemill_types::{
     ClusterId, Endpoint, Incarnation, MemberRole, Revision,
     meta::{Answer, MemberSpec, Query},
@@ -51,6 +51,7 @@ pub(crate) struct Tokens {
 /// What a broker starts with.
 pub(crate) struct Life {
     pub(crate) config: BrokerConfig,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) endpoint: Endpoint,
     pub(crate) part: Supervisor,
     pub(crate) metrics: BrokerMetrics,
@@ -163,6 +164,7 @@ impl Life {
     async fn find_quorum(&self) -> Arc<Core> {
         let mut config = MetaClientConfig::new(self.config.meta.clone());
         config.give_up_after = GIVE_UP;
+        config.clock = self.clock.clone();
         config.time_settle = Duration::from_millis(self.config.time_settle_ms);
         let client = MetaClient::connect(config, &self.part);
         let cluster = loop {

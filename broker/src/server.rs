@@ -1,6 +1,6 @@
 //! The gRPC server: services, health, reflection, transport settings.
 
-use std::{future::Future, net::SocketAddr};
+use std::future::Future;
 
 use tidemill_proto::{
     DESCRIPTORS,
@@ -10,12 +10,8 @@ use tidemill_proto::{
         groups_server::GroupsServer, metadata_server::MetadataServer, producer_server::ProducerServer,
     },
 };
-use tidemill_runtime::defaults;
-use tokio::net::TcpListener;
-use tonic::{
-    server::NamedService,
-    transport::{Server, server::TcpIncoming},
-};
+use tidemill_runtime::{defaults, net::Listener};
+use tonic::{server::NamedService, transport::Server};
 use tonic_health::{
     ServingStatus,
     pb::health_server::HealthServer,
@@ -62,7 +58,7 @@ impl ServingSwitch {
 /// Serves on `listener` until `end` resolves and every call has ended.
 pub(crate) async fn build(
     slot: CoreSlot,
-    listener: TcpListener,
+    listener: Listener,
     end: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(impl Future<Output = ()> + Send + 'static, ServingSwitch), BrokerError> {
     let switch = ServingSwitch(HealthReporter::new());
@@ -102,18 +98,13 @@ pub(crate) async fn build(
         .add_service(health)
         .add_service(reflection)
         .add_service(reflection_alpha);
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = listener.incoming();
     let serve = async move {
         if let Err(e) = router.serve_with_incoming_shutdown(incoming, end).await {
             tracing::error!(error = %e, "the gRPC server ended");
         }
     };
     Ok((serve, switch))
-}
-
-/// The bound address.
-pub(crate) fn local_addr(listener: &TcpListener, asked: SocketAddr) -> SocketAddr {
-    listener.local_addr().unwrap_or(asked)
 }
 
 /// The services that reflection describes.

@@ -3,7 +3,6 @@
 mod args;
 mod commands;
 mod error;
-mod history;
 mod logs;
 mod output;
 mod progress;

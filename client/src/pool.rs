@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
-use tidemill_runtime::defaults;
+use tidemill_runtime::{defaults, net};
 use tidemill_types::ErrorCode;
 use tonic::transport::{Channel, Endpoint};
 
@@ -36,7 +36,7 @@ impl Pool {
                 format!("connect {address}: more than {MAX_ADDRESSES} addresses"),
             ));
         }
-        let channel = endpoint(address, &self.config)?.connect_lazy();
+        let channel = net::lazy(&endpoint(address, &self.config)?);
         channels.insert(Arc::from(address), channel.clone());
         Ok(channel)
     }

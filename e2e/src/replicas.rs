@@ -9,8 +9,9 @@ use tidemill_proto::{
     bookie::{Code, ReadRequest, bookie_data_client::BookieDataClient},
     convert,
 };
+use tidemill_runtime::net;
 use tidemill_types::{ClusterId, Entry, Incarnation, MemberId};
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
 
 /// What was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Bookies {
             Some(c) => c.clone(),
             None => {
                 let address = self.addresses.get(bookie).context("not in the table of members")?;
-                let channel = Channel::from_shared(format!("http://{address}"))?.connect().await?;
+                let channel = net::connect(&Endpoint::from_shared(format!("http://{address}"))?).await?;
                 let c = BookieDataClient::new(channel).max_decoding_message_size(80 << 20);
                 self.open.insert(bookie.to_owned(), c.clone());
                 c

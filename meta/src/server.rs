@@ -5,9 +5,7 @@ use std::{sync::Arc, time::Duration};
 use openraft::async_runtime::WatchReceiver;
 use tidemill_metadata::codec::{MAX_REQUEST_LEN, MAX_RESULT_LEN};
 use tidemill_proto::{DESCRIPTORS, meta::meta_server::MetaServer, raft::raft_server::RaftServer};
-use tidemill_runtime::{Supervisor, defaults};
-use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
+use tidemill_runtime::{Supervisor, defaults, net::Listener};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Server, server::Router};
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -73,9 +71,8 @@ pub(crate) async fn build(
 }
 
 /// Serves until `stop`, then lets connections end by themselves for a while.
-pub(crate) async fn serve(router: Router, listener: TcpListener, sup: Supervisor, stop: CancellationToken) {
-    let serving =
-        router.serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop.clone().cancelled_owned());
+pub(crate) async fn serve(router: Router, listener: Listener, sup: Supervisor, stop: CancellationToken) {
+    let serving = router.serve_with_incoming_shutdown(listener.incoming(), stop.clone().cancelled_owned());
     let patience = async {
         stop.cancelled().await;
         tokio::time::sleep(DRAIN).await;

@@ -92,10 +92,10 @@ pub async fn start_on(
 ) -> Result<MetaHandle, MetaStartError> {
     config.check()?;
     let listener = net::bind("meta", config.listen).await?;
-    let addr = listener.local_addr().unwrap_or(config.listen);
+    let addr = listener.local_addr();
     let sup = supervisor.child();
     let (on, dir, part) = (disk.clone(), config.data_dir.clone(), sup.clone());
-    let opened = tokio::task::spawn_blocking(move || Opened::open(on, &dir, &part))
+    let opened = tidemill_runtime::work::blocking(move || Opened::open(on, &dir, &part))
         .await
         .map_err(|e| MetaStartError::Raft(e.to_string()))??;
     let identity = opened.identity;
@@ -226,9 +226,10 @@ async fn keep_cluster(node: Arc<Node>) {
                 Some(_) => {}
                 None => {
                     let (disk, dir, member) = (node.disk.clone(), node.dir.clone(), node.member);
-                    let noted =
-                        tokio::task::spawn_blocking(move || identity::join(&*disk, &dir, member, cluster))
-                            .await;
+                    let noted = tidemill_runtime::work::blocking(move || {
+                        identity::join(&*disk, &dir, member, cluster)
+                    })
+                    .await;
                     match noted {
                         Ok(Ok(())) => {
                             node.cluster.set(cluster);

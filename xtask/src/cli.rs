@@ -3,7 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
-use crate::{bench, e2e, image, kube, layers, licences, messages, model, sizes, test, verify};
+use crate::{
+    bench, chaos, e2e, image, kube, layers, licences, messages, model, sim, sizes, test, verify,
+};
 
 /// The command line.
 #[derive(Parser)]
@@ -35,6 +37,10 @@ enum Command {
     Messages,
     /// Explore the models of the protocol: scopes, states, time
     Model(model::Args),
+    /// Run simulated clusters: network, disks, clocks and processes fail as each seed says
+    Sim(sim::Args),
+    /// Kill, freeze, wipe real processes under load, for as long as you like
+    Chaos(chaos::Args),
     /// Compare with other systems on this machine (docs/performance.md)
     #[command(disable_help_flag = true)]
     Bench(bench::Args),
@@ -55,6 +61,8 @@ impl Cli {
             Command::Sizes => sizes::run(&workspace),
             Command::Messages => messages::run(&workspace),
             Command::Model(args) => model::run(&workspace, args),
+            Command::Chaos(args) => chaos::run(&workspace, args),
+            Command::Sim(args) => sim::run(&workspace, args),
             Command::Bench(args) => bench::run(&workspace, args),
         }
     }

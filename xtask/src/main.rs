@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod chaos;
 mod cli;
 mod e2e;
 mod go_program;
@@ -20,6 +21,7 @@ mod licences;
 mod messages;
 mod metadata;
 mod model;
+mod sim;
 mod sizes;
 mod test;
 mod verify;

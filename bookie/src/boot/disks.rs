@@ -2,22 +2,22 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use tidemill_runtime::{Supervisor, io::Disk};
+use tidemill_runtime::{Clock, Supervisor, io::Disk, work};
 use tidemill_storage::{Engine, EngineConfig, FinishBoot, OpenError, Scanned, SpaceLimits};
 use tidemill_types::{ClusterId, ErrorCode, Incarnation};
-use tokio::task::spawn_blocking;
 
-use super::Ended;
-use crate::{config::BookieConfig, error::BookieError};
+use super::{Ended, lanes};
+use crate::{error::BookieError, shared::Core};
 
 /// Step 1: locks and reads the lanes. `fatal` is told when a sync fails later (R17).
 pub(crate) async fn scan(
     disk: Arc<dyn Disk>,
-    config: &BookieConfig,
+    clock: Arc<dyn Clock>,
+    core: &Core,
     fatal: Supervisor,
 ) -> Result<Scanned, BookieError> {
-    let engine_config = engine_config(config, fatal)?;
-    spawn_blocking(move || Engine::open_scan(disk, engine_config))
+    let engine_config = engine_config(core, clock, fatal)?;
+    work::blocking(move || Engine::open_scan(disk, engine_config))
         .await
         .map_err(|e| BookieError::Storage(e.to_string()))?
         .map_err(|e| match e {
@@ -26,7 +26,8 @@ pub(crate) async fn scan(
         })
 }
 
-fn engine_config(config: &BookieConfig, fatal: Supervisor) -> Result<EngineConfig, BookieError> {
+fn engine_config(core: &Core, clock: Arc<dyn Clock>, fatal: Supervisor) -> Result<EngineConfig, BookieError> {
+    let config = &core.config;
     let absolute = |dir: &PathBuf| {
         std::path::absolute(dir).map_err(|e| BookieError::Directory(format!("{}: {e}", dir.display())))
     };
@@ -46,6 +47,8 @@ fn engine_config(config: &BookieConfig, fatal: Supervisor) -> Result<EngineConfi
             recovery_until: share(config.disk_recovery_stop_percent),
         },
         rewrite_below: share(config.rewrite_live_percent),
+        driver: lanes::driver(&core.lane_work),
+        clock,
         on_fatal: Arc::new(move |poison| fatal.fatal(&poison.to_string())),
         ..EngineConfig::new(lanes)
     })
@@ -61,8 +64,10 @@ pub(super) async fn write_pending(
 }
 
 /// Step 4: the lanes run from here on.
-pub(super) async fn finish(scanned: Scanned, finish: FinishBoot) -> Result<Engine, Ended> {
-    blocking(move || scanned.finish(finish)).await?.map_err(fatal)
+pub(super) async fn finish(scanned: Scanned, finish: FinishBoot, core: &Core) -> Result<Engine, Ended> {
+    let engine = blocking(move || scanned.finish(finish)).await?.map_err(fatal)?;
+    lanes::run(&engine, &core.lane_work);
+    Ok(engine)
 }
 
 /// Sets or clears the durable limbo flag.
@@ -72,7 +77,7 @@ pub(crate) async fn set_limbo(engine: &Engine, limbo: bool) -> Result<(), Ended>
 }
 
 async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<T, Ended> {
-    spawn_blocking(f).await.map_err(|e| Ended::Fatal(format!("a task of the boot ended early: {e}")))
+    work::blocking(f).await.map_err(|e| Ended::Fatal(format!("a task of the boot ended early: {e}")))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "used with map_err")]

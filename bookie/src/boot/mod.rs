@@ -13,6 +13,7 @@
 
 pub(crate) mod disks;
 pub(crate) mod duties;
+mod lanes;
 mod quorum;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -85,7 +86,7 @@ pub(crate) async fn run(
     // The flag of the cookies falls only after the duties below: they may have been cut off by a crash.
     let leaves_limbo = report.limbo && !word.limbo;
     let finish = FinishBoot { limbo: word.limbo || leaves_limbo, mark: None };
-    let engine = disks::finish(scanned, finish).await?;
+    let engine = disks::finish(scanned, finish, core).await?;
     core.engine_runs(engine.clone());
 
     let records: Arc<dyn Records> = Arc::new(client.clone());

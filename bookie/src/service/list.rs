@@ -24,7 +24,7 @@ pub(super) async fn ledgers(serving: &Arc<Serving>, r: &ListLedgersRequest) -> L
     let engine = serving.engine.clone();
     let after = (r.after > 0).then_some(LedgerId(r.after));
     let limit = r.limit as usize;
-    let held = tokio::task::spawn_blocking(move || {
+    let held = tidemill_runtime::work::blocking(move || {
         engine.list_ledgers(after, limit).into_iter().map(|s| held(&engine, &s)).collect()
     });
     match held.await {
@@ -54,7 +54,7 @@ pub(super) async fn ranges(serving: &Arc<Serving>, r: &ListRangesRequest) -> Lis
     let ledger = LedgerId(r.ledger);
     for _ in 0..COLLECT_TRIES {
         let engine = serving.engine.clone();
-        let outcome = tokio::task::spawn_blocking(move || engine.ranges(ledger)).await;
+        let outcome = tidemill_runtime::work::blocking(move || engine.ranges(ledger)).await;
         match outcome {
             Ok(RangesOutcome::Unknown(UnknownReason::Collecting)) => tokio::time::sleep(COLLECT_PAUSE).await,
             Ok(RangesOutcome::Ranges { ranges, complete }) => {

@@ -138,7 +138,7 @@ async fn run(core: &Core, serving: Arc<Serving>, plan: Plan, budgets: Budgets, t
         let mut outcomes = cached(&serving.engine, plan, next, want);
         if outcomes.is_empty() {
             let engine = serving.engine.clone();
-            match tokio::task::spawn_blocking(move || fill(&engine, plan, next, want)).await {
+            match tidemill_runtime::work::blocking(move || fill(&engine, plan, next, want)).await {
                 Ok(filled) => outcomes = filled,
                 Err(_) => return,
             }

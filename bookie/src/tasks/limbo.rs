@@ -30,8 +30,9 @@ pub(super) async fn leave(
         return Ok(false);
     }
     let (looked, engine_) = (named, engine.clone());
-    let missing =
-        tokio::task::spawn_blocking(move || looked.iter().find(|r| !all_back(&engine_, r, id)).map(|r| r.id));
+    let missing = tidemill_runtime::work::blocking(move || {
+        looked.iter().find(|r| !all_back(&engine_, r, id)).map(|r| r.id)
+    });
     if let Some(ledger) = missing.await.map_err(|e| NoAnswer(e.to_string()))? {
         tracing::debug!(%ledger, "limbo waits for entries of this ledger");
         return Ok(false);

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tidemill_runtime::work;
 use tidemill_storage::Engine;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ pub(crate) async fn run(core: Arc<Core>, serving: Arc<Serving>) {
         }
         let (engine, rate, token) =
             (serving.engine.clone(), core.config.rewrite_bytes_per_second, stop.clone());
-        let rounds = tokio::task::spawn_blocking(move || rounds(&engine, rate, &token)).await;
+        let rounds = work::blocking(move || rounds(&engine, rate, &token)).await;
         match rounds {
             Ok(0) | Err(_) => {}
             Ok(segments) => tracing::info!(segments, "segments were removed or rewritten"),
@@ -37,7 +38,9 @@ fn rounds(engine: &Engine, rate: u64, stop: &CancellationToken) -> usize {
         let mut left = Duration::from_micros(bytes.saturating_mul(1_000_000) / rate);
         while !left.is_zero() && !stop.is_cancelled() {
             let nap = left.min(NAP);
-            std::thread::sleep(nap);
+            if !work::pause(nap) {
+                return;
+            }
             left -= nap;
         }
     };

@@ -69,7 +69,7 @@ fn now_ms() -> i64 {
 }
 
 async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<T, ()> {
-    tokio::task::spawn_blocking(f).await.map_err(|error| {
+    tidemill_runtime::work::blocking(f).await.map_err(|error| {
         tracing::error!(%error, "the scrub ended");
     })
 }
@@ -86,7 +86,9 @@ fn pass(engine: &Engine, mut at: ScrubPosition, rate: u64, stop: &CancellationTo
             if stop.is_cancelled() {
                 return false;
             }
-            std::thread::sleep(left.min(NAP));
+            if !tidemill_runtime::work::pause(left.min(NAP)) {
+                break;
+            }
         }
         !stop.is_cancelled()
     };

@@ -27,7 +27,6 @@ use tidemill_types::{
     meta::{Answer, BookieReport, Command, Query, Rejection, Reply, Request as MetaRequest},
 };
 use tokio::sync::watch;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, transport::Server};
 use uuid::Uuid;
@@ -74,7 +73,7 @@ impl Quorum {
     /// Serves without a cluster id.
     pub(crate) async fn uninitialised() -> Self {
         let listener = net::bind("quorum", "127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let addr = listener.local_addr().unwrap();
+        let addr = listener.local_addr();
         let inner = Arc::new(Inner {
             state: Mutex::new(State::new()),
             revision: AtomicU64::new(0),
@@ -88,7 +87,7 @@ impl Quorum {
         let service = MetaServer::new(Service(inner.clone()));
         let served = Server::builder()
             .add_service(service)
-            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop.clone().cancelled_owned());
+            .serve_with_incoming_shutdown(listener.incoming(), stop.clone().cancelled_owned());
         tokio::spawn(served);
         let cluster = ClusterId(Uuid::new_v4());
         Self { addr, cluster, inner, _stop: Arc::new(stop.drop_guard()) }

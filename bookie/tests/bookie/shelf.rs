@@ -12,7 +12,7 @@ use tidemill_proto::{
     convert,
 };
 use tidemill_runtime::{
-    Health, Metrics, Supervisor,
+    Health, Metrics, Supervisor, SystemClock,
     io::{Disk, RealDisk, SimDisk},
 };
 use tidemill_types::{BookieId, Incarnation};
@@ -100,7 +100,7 @@ impl Bookie {
     async fn try_start_on(disk: Arc<dyn Disk>, config: BookieConfig) -> Result<Self, BookieError> {
         let sup = Supervisor::new(Health::new());
         let metrics = Metrics::new();
-        let handle = tidemill_bookie::start_on(disk, config, &sup, &metrics).await?;
+        let handle = tidemill_bookie::start_on(disk, Arc::new(SystemClock), config, &sup, &metrics).await?;
         let data = BookieDataClient::new(connect(handle.addr()))
             .max_decoding_message_size(16 << 20)
             .max_encoding_message_size(16 << 20);

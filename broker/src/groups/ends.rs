@@ -10,6 +10,7 @@ use futures::future::join_all;
 use parking_lot::Mutex;
 use tidemill_partition_log::OffsetSpec;
 use tidemill_proto::v1::{self, consumer_client::ConsumerClient, list_offsets_partition::At};
+use tidemill_runtime::net;
 use tidemill_types::{ErrorCode, PartitionId};
 use tonic::transport::{Channel, Endpoint};
 
@@ -55,7 +56,7 @@ impl Ends {
             return Some(c.clone());
         }
         let endpoint = Endpoint::from_shared(format!("http://{address}")).ok()?;
-        let channel = endpoint.connect_timeout(OWNER_WAIT).connect_lazy();
+        let channel = net::lazy(&endpoint.connect_timeout(OWNER_WAIT));
         if channels.len() >= 1_000 {
             channels.clear();
         }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use parking_lot::Mutex;
 use tidemill_proto::meta::{LeaderHint, meta_client::MetaClient as Stub};
-use tidemill_runtime::defaults;
+use tidemill_runtime::{defaults, net};
 use tonic::transport::{Channel, Endpoint};
 
 /// Largest message from the quorum: a piece of a view, an answer.
@@ -125,7 +125,7 @@ impl Quorum {
             .initial_stream_window_size(defaults::STREAM_WINDOW)
             .initial_connection_window_size(defaults::CONNECTION_WINDOW);
         // Connecting here, not lazily: a connection that cannot be made proves that nothing was sent.
-        let channel = tokio::time::timeout(self.connect_timeout, endpoint.connect())
+        let channel = tokio::time::timeout(self.connect_timeout, net::connect(&endpoint))
             .await
             .map_err(|_| fail("no connection in time".to_owned()))?
             .map_err(|e| fail(root_cause(&e)))?;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::{Router, extract::State, http::StatusCode, http::header, response::IntoResponse, routing::get};
+use tokio::net::TcpListener;
 
 use crate::{health::Health, net, shutdown::Supervisor, telemetry::Metrics};
 
@@ -24,8 +25,9 @@ pub async fn serve(
     health: Health,
     metrics: Metrics,
 ) -> Result<SocketAddr, net::BindError> {
-    let listener = net::bind("http", listen).await?;
-    let addr = listener.local_addr().map_err(|e| net::BindError::other("http", listen, &e))?;
+    let refused = |e| net::BindError::other("http", listen, &e);
+    let listener = TcpListener::bind(listen).await.map_err(refused)?;
+    let addr = listener.local_addr().map_err(refused)?;
     let app = Router::new()
         .route("/", get(index))
         .route("/livez", get(livez))

@@ -9,6 +9,8 @@ pub mod io;
 pub mod net;
 pub mod shutdown;
 pub mod telemetry;
+pub mod work;
+pub mod world;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use health::Health;

@@ -25,6 +25,7 @@ pub(crate) fn fence(shared: &Shared, id: LedgerId, done: Completion<FenceOutcome
         let (ledger, created) = shared.ledgers.get_or_create(id, || shared.new_ledger(id, true));
         if created {
             add(&shared.counters.fences_of_unknown, 1);
+            tracing::debug!(target: "tidemill_rare", "fence of an unknown ledger");
         }
         let mut state = ledger.state.lock();
         if state.dead {
@@ -37,6 +38,7 @@ pub(crate) fn fence(shared: &Shared, id: LedgerId, done: Completion<FenceOutcome
         state.fenced = true;
         if state.pending() > 0 {
             add(&shared.counters.fences_waited, 1);
+            tracing::debug!(target: "tidemill_rare", "fence waited for accepted adds");
         } else if state.fence_durable {
             let (lac, last_entry) = (state.lac(), EntryId(state.last));
             drop(state);

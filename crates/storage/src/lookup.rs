@@ -54,6 +54,7 @@ fn failed(shared: &Shared, error: &IndexError) -> ReadOutcome {
 /// What is said about an entry that the index does not have.
 pub(crate) fn negative(shared: &Shared, state: Option<&LedgerState>) -> ReadOutcome {
     if shared.limbo() {
+        tracing::debug!(target: "tidemill_rare", "nothing denied in limbo");
         return ReadOutcome::Unknown(UnknownReason::Limbo);
     }
     match state {

@@ -213,6 +213,9 @@ async fn sessions(node: &Arc<Node>, term: u64) {
 async fn ticks(node: &Arc<Node>, term: u64) {
     loop {
         let tick = node.duties.clocks.lock().tick(node.clock.realtime_ms(), node.duties.now());
+        if tick.jump {
+            tracing::debug!(target: "tidemill_rare", "quorum time jumped");
+        }
         let command = Command::Tick { wall_ms: tick.wall_ms, jump: tick.jump };
         if node.propose_own(Some(term), command).await {
             purges(node, term, tick.jump).await;
@@ -252,8 +255,9 @@ async fn plans(node: &Arc<Node>, term: u64) {
     loop {
         dirty.borrow_and_update();
         let (n, state) = (node.clone(), node.machine.state());
-        let planned =
-            tokio::task::spawn_blocking(move || n.duties.planner.lock().plan(term, &state, n.duties.now()));
+        let planned = tidemill_runtime::work::blocking(move || {
+            n.duties.planner.lock().plan(term, &state, n.duties.now())
+        });
         let Ok(plan) = planned.await else { return };
         let mut done = true;
         for batch in plan.batches {

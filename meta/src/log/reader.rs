@@ -34,7 +34,7 @@ impl LogReader {
         for _ in 0..TRIES {
             let found = self.shared.find(range.clone(), max_bytes);
             let result = if found.iter().any(|f| matches!(f, Found::There(..))) {
-                tokio::task::spawn_blocking(move || decode(found)).await.map_err(io::Error::other)?
+                tidemill_runtime::work::blocking(move || decode(found)).await.map_err(io::Error::other)?
             } else {
                 decode(found)
             };

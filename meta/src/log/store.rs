@@ -7,7 +7,10 @@ use openraft::{
     storage::{IOFlushed, RaftLogStorage},
 };
 use parking_lot::Mutex;
-use tidemill_runtime::io::{Disk, File};
+use tidemill_runtime::{
+    io::{Disk, File},
+    world,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -223,6 +226,15 @@ impl LogStore {
         let (ended, on_end) = oneshot::channel();
         let thread_dir = dir.clone();
         let writer = Writer { disk, dir, node, segments: loaded.segments, shared: shared.clone() };
+        let store = Self { shared, jobs: Arc::new(Mutex::new(Some(jobs))) };
+        if world::simulated() {
+            tokio::spawn(async move {
+                writer.run_inline(rx).await;
+                drop(keep);
+                let _gone = ended.send(());
+            });
+            return Ok((store, on_end));
+        }
         std::thread::Builder::new()
             .name("raft-log".to_owned())
             .spawn(move || {
@@ -231,7 +243,7 @@ impl LogStore {
                 let _gone = ended.send(());
             })
             .map_err(|e| MetaStartError::io("starting the log's thread for", thread_dir, e))?;
-        Ok((Self { shared, jobs: Arc::new(Mutex::new(Some(jobs))) }, on_end))
+        Ok((store, on_end))
     }
 
     async fn send(&self, job: Job) -> io::Result<()> {

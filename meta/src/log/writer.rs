@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use openraft::storage::IOFlushed;
-use tidemill_runtime::io::Disk;
+use tidemill_runtime::{io::Disk, world};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -40,26 +40,48 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Works until all senders are gone.
+    /// Works until all senders are gone. Blocks: for a thread of its own.
     pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut carried = None;
         while let Some(job) = carried.take().or_else(|| jobs.blocking_recv()) {
-            match job {
-                Job::Append { .. } | Job::Committed(_) => carried = self.group(job, &mut jobs),
-                Job::Vote { vote, done } => {
-                    let result = self.guarded(|w| files::write_vote(&*w.disk, &w.dir, &vote));
-                    let _gone = done.send(result);
-                }
-                Job::TruncateFrom { index, done } => {
-                    let result = self.guarded(|w| w.truncate_from(index));
-                    let _gone = done.send(result);
-                }
-                Job::Purge { upto, done } => {
-                    let result = self.guarded(|w| w.purge(&upto));
-                    let _gone = done.send(result);
-                }
+            carried = self.work(job, &mut jobs);
+        }
+    }
+
+    /// [`Self::run`] as a task, for a simulation, which has one thread.
+    pub(super) async fn run_inline(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut carried = None;
+        loop {
+            let job = match carried.take() {
+                Some(job) => job,
+                None => match jobs.recv().await {
+                    Some(job) => job,
+                    None => return,
+                },
+            };
+            world::disk_delay().await;
+            carried = self.work(job, &mut jobs);
+        }
+    }
+
+    /// Does a job and the appends that may share its sync; returns the first job of another kind.
+    fn work(&mut self, job: Job, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
+        match job {
+            Job::Append { .. } | Job::Committed(_) => return self.group(job, jobs),
+            Job::Vote { vote, done } => {
+                let result = self.guarded(|w| files::write_vote(&*w.disk, &w.dir, &vote));
+                let _gone = done.send(result);
+            }
+            Job::TruncateFrom { index, done } => {
+                let result = self.guarded(|w| w.truncate_from(index));
+                let _gone = done.send(result);
+            }
+            Job::Purge { upto, done } => {
+                let result = self.guarded(|w| w.purge(&upto));
+                let _gone = done.send(result);
             }
         }
+        None
     }
 
     /// Does `what` unless the disk failed before; a failure is final (R17).

@@ -92,9 +92,10 @@ impl RaftStateMachine<TypeConfig> for MachineStore {
         snapshot: SnapshotFile,
     ) -> Result<(), io::Error> {
         let (folder, wanted) = (self.folder.clone(), meta.clone());
-        let (state, file) = tokio::task::spawn_blocking(move || folder.install(&wanted, &snapshot))
+        let (state, file) = tidemill_runtime::work::blocking(move || folder.install(&wanted, &snapshot))
             .await
             .map_err(io::Error::other)??;
+        tracing::debug!(target: "tidemill_rare", "snapshot installed");
         *self.current.lock() = Some((meta.clone(), file));
         self.machine.replace(state, meta.last_log_id, meta.last_membership.clone());
         Ok(())
@@ -123,7 +124,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
         let meta = SnapshotMeta { last_log_id: applied, last_membership: self.membership.clone() };
         let (folder, snapshot, membership) =
             (self.folder.clone(), self.state.snapshot(), self.membership.clone());
-        let file = tokio::task::spawn_blocking(move || folder.write(&snapshot, applied, &membership))
+        let file = tidemill_runtime::work::blocking(move || folder.write(&snapshot, applied, &membership))
             .await
             .map_err(io::Error::other)??;
         let mut current = self.current.lock();

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tidemill_runtime::io::{Disk, read_all, write_durably};
 use tonic::transport::{Channel, Endpoint};
 
-use tidemill_runtime::defaults;
+use tidemill_runtime::{defaults, net};
 
 use crate::{MetaStartError, config::is_address, types::NodeId};
 
@@ -93,7 +93,7 @@ impl AddressBook {
         if let Some(c) = self.inner.channels.read().get(address) {
             return Ok(c.clone());
         }
-        let channel = Endpoint::from_shared(format!("http://{address}"))
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|e| format!("{address}: {e}"))?
             .connect_timeout(defaults::KEEP_ALIVE)
             .tcp_nodelay(true)
@@ -101,8 +101,8 @@ impl AddressBook {
             .keep_alive_timeout(defaults::KEEP_ALIVE)
             .keep_alive_while_idle(true)
             .initial_stream_window_size(defaults::STREAM_WINDOW)
-            .initial_connection_window_size(defaults::CONNECTION_WINDOW)
-            .connect_lazy();
+            .initial_connection_window_size(defaults::CONNECTION_WINDOW);
+        let channel = net::lazy(&endpoint);
         self.inner.channels.write().insert(address.to_owned(), channel.clone());
         Ok(channel)
     }

@@ -112,7 +112,7 @@ impl RaftService {
 }
 
 async fn write(file: Arc<dyn File>, data: Bytes, at: u64) -> std::io::Result<()> {
-    tokio::task::spawn_blocking(move || file.write_at(&data, at)).await.map_err(std::io::Error::other)?
+    tidemill_runtime::work::blocking(move || file.write_at(&data, at)).await.map_err(std::io::Error::other)?
 }
 
 /// Removes a file whose transfer broke off.

@@ -79,7 +79,7 @@ async fn feed(
     let mut head = Some(head);
     loop {
         let (file, len) = (snapshot.file.clone(), snapshot.len);
-        let read = tokio::task::spawn_blocking(move || {
+        let read = tidemill_runtime::work::blocking(move || {
             let n = usize::try_from(len - offset).unwrap_or(SNAPSHOT_PIECE).min(SNAPSHOT_PIECE);
             let mut data = vec![0; n];
             file.read_exact_at(&mut data, offset).map(|()| data)

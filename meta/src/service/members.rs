@@ -175,7 +175,7 @@ async fn readdress_here(node: &Arc<Node>, voter: &Voter) -> Result<(), Status> {
     }
     let (book, id, address) = (node.book.clone(), voter.node, voter.address.clone());
     let known = members(node).1.get(&id).map(|p| p.address.clone()).unwrap_or_default();
-    let noted = tokio::task::spawn_blocking(move || book.readdress(id, &known, &address)).await;
+    let noted = tidemill_runtime::work::blocking(move || book.readdress(id, &known, &address)).await;
     noted
         .map_err(|e| refuse(ErrorCode::Internal, &e.to_string()))?
         .map_err(|e| refuse(ErrorCode::Internal, &format!("the new address was not noted: {e}")))

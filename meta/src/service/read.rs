@@ -33,7 +33,7 @@ pub(super) async fn read(service: &MetaService, r: ReadRequest) -> Result<ReadRe
     let state = node.machine.state();
     let revision = state.revision();
     // Off the async threads: an answer may have megabytes.
-    let bytes = tokio::task::spawn_blocking(move || encode_answer(&state.query(&query)))
+    let bytes = tidemill_runtime::work::blocking(move || encode_answer(&state.query(&query)))
         .await
         .map_err(|e| refuse(ErrorCode::Internal, &e.to_string()))?
         .map_err(|e| refuse(ErrorCode::MessageTooLarge, &e.to_string()))?;

@@ -24,7 +24,7 @@ pub(super) async fn status(node: &Arc<Node>) -> Result<StatusResponse, Status> {
     };
     let (leader, address) = node.leader();
     let (disk, folder) = (node.disk.clone(), node.dir.join("log"));
-    let log_bytes = tokio::task::spawn_blocking(move || disk.list(&folder))
+    let log_bytes = tidemill_runtime::work::blocking(move || disk.list(&folder))
         .await
         .map_err(|e| stopping(&e))?
         .map_or(0, |items| items.iter().map(|i| i.len).sum());

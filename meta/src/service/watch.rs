@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use tidemill_metadata::{State, codec};
 use tidemill_proto::meta::{WatchEvent, WatchRequest, watch_event::Event};
-use tidemill_runtime::defaults::SNAPSHOT_PIECE;
+use tidemill_runtime::{defaults::SNAPSHOT_PIECE, work};
 use tidemill_types::{ErrorCode, Revision, TopicControl, meta::MetaView};
 use tokio::{
     sync::mpsc,
@@ -118,9 +118,9 @@ async fn view(node: &Arc<Node>, tx: &Sender, topics_only: bool) -> Result<Revisi
     let state = node.machine.state();
     let revision = state.revision();
     let tx_pieces = tx.clone();
-    let sent = tokio::task::spawn_blocking(move || {
+    let sent = work::blocking(move || {
         let send = |event: Event, more: bool| {
-            tx_pieces.blocking_send(Ok(WatchEvent { event: Some(event), more })).map_err(|_| Over)
+            work::send(&tx_pieces, Ok(WatchEvent { event: Some(event), more })).map_err(|_| Over)
         };
         match controls(&state, |bytes| send(Event::Controls(bytes), true))? {
             Ok(()) => pieces(&state, topics_only, |bytes, more| send(Event::View(bytes), more)),

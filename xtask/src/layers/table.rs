@@ -44,13 +44,20 @@ impl Layer {
         Some(match package {
             "tidemill-types" => Self::Words,
             "tidemill-runtime" | "tidemill-proto" | "tidemill-record" | "tidemill-placement"
-            | "tidemill-group" => Self::Base,
+            | "tidemill-group" | "tidemill-history" => Self::Base,
             "tidemill-storage" | "tidemill-metadata" | "tidemill-crd" => Self::Engines,
             "tidemill-ledger" | "tidemill-offload" | "tidemill-meta-client" => Self::Clients,
             "tidemill-partition-log" => Self::PartitionLog,
             "tidemill-bookie" | "tidemill-broker" | "tidemill-meta" | "tidemill-client" => Self::Roles,
             "tidemill" | "tidemill-operator" => Self::Binaries,
-            "tidemill-sim" | "tidemill-e2e" | "tidemill-bench" | "xtask" => Self::Tools,
+            "tidemill-sim"
+            | "tidemill-sim-cache"
+            | "tidemill-sim-cluster"
+            | "tidemill-sim-locks"
+            | "tidemill-sim-storage"
+            | "tidemill-e2e"
+            | "tidemill-bench"
+            | "xtask" => Self::Tools,
             _ => return None,
         })
     }

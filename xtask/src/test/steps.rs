@@ -71,6 +71,18 @@ pub(super) const STEPS: &[Step] = &[
         quick: Some(&["--lib", "--bins"]),
         counts: Counts::Harness,
     },
+    // Seeds that once failed, then some others; many more: cargo xtask sim --seeds N.
+    Step {
+        name: "simulation",
+        about: "whole clusters in one process each; network, disks, clocks, processes fail as each seed says",
+        command: Command::Program {
+            program: "cargo",
+            args: &["xtask", "sim", "--seeds", "40", "--within", "120"],
+            dir: ".",
+        },
+        quick: None,
+        counts: Counts::One,
+    },
     // Each of these tests runs a cluster of many processes: more at once only wait for each other.
     Step {
         name: "e2e",
@@ -83,6 +95,8 @@ pub(super) const STEPS: &[Step] = &[
                 "checker",
                 "--test",
                 "compaction",
+                "--test",
+                "chaos",
                 "--test",
                 "faults",
                 "--test",

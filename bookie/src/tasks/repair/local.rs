@@ -23,7 +23,7 @@ const ADD_PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn held(engine: &Engine, ledger: LedgerId) -> Held {
     for _ in 0..COLLECT_TRIES {
         let engine = engine.clone();
-        match tokio::task::spawn_blocking(move || engine.ranges(ledger)).await {
+        match tidemill_runtime::work::blocking(move || engine.ranges(ledger)).await {
             Ok(RangesOutcome::Unknown(UnknownReason::Collecting)) => tokio::time::sleep(COLLECT_PAUSE).await,
             Ok(RangesOutcome::Ranges { ranges, complete }) => return Held::Ranges { ranges, complete },
             Ok(RangesOutcome::NoSuchLedger) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidemill_partition_log::FetchError;
 use tidemill_proto::v1::{self, admin_client::AdminClient};
+use tidemill_runtime::net;
 use tidemill_types::{ErrorCode, Offset};
 use tonic::{Request, Status, transport::Endpoint};
 
@@ -66,7 +67,7 @@ async fn pass_on(
     };
     let call = async {
         let endpoint = Endpoint::from_shared(format!("http://{owner}")).map_err(|e| unreachable(&e))?;
-        let channel = endpoint.connect().await.map_err(|e| unreachable(&e))?;
+        let channel = net::connect(&endpoint).await.map_err(|e| unreachable(&e))?;
         let mut request = Request::new(request);
         request.metadata_mut().insert(ASKED, tonic::metadata::MetadataValue::from_static("1"));
         AdminClient::new(channel).delete_records(request).await.map(tonic::Response::into_inner)

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tidemill_partition_log::{CompactionStatus, LogState};
 use tidemill_proto::v1::{self, admin_client::AdminClient};
+use tidemill_runtime::net;
 use tidemill_types::PartitionId;
 use tonic::{Request, transport::Endpoint};
 
@@ -94,7 +95,7 @@ async fn ask(
     deadline: Deadline,
 ) -> Option<v1::DescribePartitionResponse> {
     let call = async {
-        let channel = Endpoint::from_shared(format!("http://{owner}")).ok()?.connect().await.ok()?;
+        let channel = net::connect(&Endpoint::from_shared(format!("http://{owner}")).ok()?).await.ok()?;
         let mut request = Request::new(request.clone());
         request.metadata_mut().insert(ASKED, tonic::metadata::MetadataValue::from_static("1"));
         AdminClient::new(channel).describe_partition(request).await.ok().map(tonic::Response::into_inner)

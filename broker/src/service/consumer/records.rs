@@ -21,7 +21,9 @@ pub(super) async fn answer(items: Vec<Item>, max_bytes: usize) -> Result<v1::Fet
         }
         v1::FetchResponse { partitions }
     };
-    tokio::task::spawn_blocking(open).await.map_err(|e| Fault::internal("decode records", &e.to_string()))
+    tidemill_runtime::work::blocking(open)
+        .await
+        .map_err(|e| Fault::internal("decode records", &e.to_string()))
 }
 
 /// Replaces the batches by their records from `from` on, until `left` is used up; the first record always goes.

@@ -1,4 +1,4 @@
-//! `tidemill verify`: writes and reads for a bounded time and checks what must hold (see [`crate::history`]).
+//! `tidemill verify`: writes and reads for a bounded time and checks what must hold (see [`tidemill_history`]).
 
 mod read;
 mod report;
@@ -32,10 +32,10 @@ use super::{
 use crate::{
     args::Global,
     error::{CliError, Exit},
-    history::{History, check},
     output,
     progress::Progress,
 };
+use tidemill_history::{History, check};
 
 /// Records of one run; the history of so many takes a few hundred MB.
 const MAX_RECORDS: u64 = 2_000_000;

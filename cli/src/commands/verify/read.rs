@@ -15,8 +15,8 @@ use crate::{
         consume::{Source, Step, trouble},
     },
     error::CliError,
-    history::{Seen, View},
 };
+use tidemill_history::{Seen, View};
 
 /// Between two looks at whether all is read.
 const LOOK: Duration = Duration::from_millis(100);

@@ -7,9 +7,9 @@ use tidemill_client::ErrorCode;
 
 use crate::{
     error::CliError,
-    history::{Report, Violation},
     progress::{count, per_second, span},
 };
+use tidemill_history::{Report, Violation};
 
 /// Violations that are printed for people.
 const SHOWN: usize = 20;
@@ -137,10 +137,8 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        error::Exit,
-        history::{Fault, Id},
-    };
+    use crate::error::Exit;
+    use tidemill_history::{Fault, Id};
 
     fn run(violations: Vec<Violation>) -> Run {
         Run {

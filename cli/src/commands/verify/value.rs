@@ -12,7 +12,7 @@
 
 use tidemill_client::ConsumedRecord;
 
-use crate::history::{Body, Id};
+use tidemill_history::{Body, Id};
 
 /// Bytes of the checksum.
 const SUM: usize = 8;

@@ -16,12 +16,8 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::value::{Values, key};
-use crate::{
-    commands::connect::failed,
-    error::CliError,
-    history::{Id, Outcome, Sent},
-    progress::Pace,
-};
+use crate::{commands::connect::failed, error::CliError, progress::Pace};
+use tidemill_history::{Id, Outcome, Sent};
 
 /// Records of a producer whose outcome is waited for.
 const WAITING: usize = 65_536;

@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use tidemill_types::{BookieId, Entry, EntryId, LedgerId, LedgerRecord, meta::CloseLedger, quorum};
+use tidemill_types::{
+    BookieId, Entry, EntryId, LedgerId, LedgerRecord, LedgerState,
+    meta::CloseLedger,
+    quorum,
+};
 
 use super::{LedgerReader, fences::Fences, shared::Shared, write_backs::WriteBacks};
 use crate::{
@@ -105,6 +109,9 @@ async fn run(
                         None => shared.meta.ledger(ledger).await?,
                     };
                     frozen.clone_from(&record);
+                    if record.as_ref().is_some_and(|r| r.state == LedgerState::InRecovery) {
+                        tracing::debug!(target: "tidemill_rare", "recovery joined another");
+                    }
                     core.step(Input::Record(record), &mut out);
                 }
                 Output::StartRecovery(version) => {
@@ -169,7 +176,10 @@ fn abort(core: &RecoveryCore, ledger: LedgerId, record: Option<&LedgerRecord>, w
                 .unwrap_or(0);
             RecoverError::NotFenced { ledger, confirmed: core.confirmed(), needed }
         }
-        Abort::Undecided(entry) => RecoverError::Undecided { ledger, entry },
+        Abort::Undecided(entry) => {
+            tracing::debug!(target: "tidemill_rare", "undecided recovery aborted");
+            RecoverError::Undecided { ledger, entry }
+        }
         Abort::WriteBack(entry) => RecoverError::WriteBack { ledger, entry },
         Abort::Divergent(entry) => {
             tracing::error!(ledger = ledger.0, entry = entry.0, "copies differ (R24)");

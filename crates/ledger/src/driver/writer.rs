@@ -182,13 +182,21 @@ impl WriterShared {
                     // Barriers that wait are void.
                     after.wake.extend(std::mem::take(&mut i.wakers).into_values());
                 }
-                Output::Degraded(b) => i.tell(WriterEvent::Degraded(b)),
-                Output::Restored(b) => i.tell(WriterEvent::Restored(b)),
+                Output::Degraded(b) => {
+                    tracing::debug!(target: "tidemill_rare", "ledger degraded");
+                    i.tell(WriterEvent::Degraded(b));
+                }
+                Output::Restored(b) => {
+                    tracing::debug!(target: "tidemill_rare", "degraded ledger made whole");
+                    i.tell(WriterEvent::Restored(b));
+                }
                 Output::RollWanted => i.want_roll(),
                 Output::Divergent(bookie, entry) => {
                     tracing::error!(ledger = self.ledger.0, entry = entry.0, %bookie, "copies differ (R24)");
                 }
-                Output::VoidAnswer => {}
+                Output::VoidAnswer => {
+                    tracing::debug!(target: "tidemill_rare", "answer to a void attempt dropped");
+                }
                 o @ (Output::MembersChanged
                 | Output::Propose(_)
                 | Output::ChangeAborted
@@ -224,7 +232,10 @@ impl WriterShared {
         let mut resend = Vec::new();
         for o in outputs {
             match o {
-                Output::MembersChanged => self.relink(),
+                Output::MembersChanged => {
+                    tracing::debug!(target: "tidemill_rare", "ensemble changed");
+                    self.relink();
+                }
                 Output::ChangeAborted => self.shared.judge.notify_one(),
                 Output::Propose(change) => commands::propose_change(self, change),
                 Output::ReadRecord => commands::read_record(self),

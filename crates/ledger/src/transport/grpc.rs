@@ -14,6 +14,7 @@ use tidemill_proto::{
     bookie::{Identity, bookie_control_client::BookieControlClient, bookie_data_client::BookieDataClient},
     direct::Sending,
 };
+use tidemill_runtime::net;
 use tidemill_types::{BookieId, EntryId, LedgerId};
 use tonic::transport::{Channel, Endpoint};
 
@@ -74,7 +75,7 @@ impl GrpcTransport {
             .keep_alive_while_idle(true)
             .tcp_nodelay(true)
             .connect_timeout(KEEP_ALIVE);
-        let pair = Pair { address: t.endpoint.clone(), data: e.connect_lazy(), control: e.connect_lazy() };
+        let pair = Pair { address: t.endpoint.clone(), data: net::lazy(&e), control: net::lazy(&e) };
         pairs.insert(t.bookie, pair.clone());
         Ok(pair)
     }

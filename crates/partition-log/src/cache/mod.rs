@@ -55,14 +55,15 @@ impl TailCache {
     /// holds no tail's lock.
     pub(crate) fn admit(&self, tail: &Weak<dyn Tail>, sizes: &[u64]) {
         let added: u64 = sizes.iter().sum();
+        // Counted before another thread can find and evict them: the count never falls below what is queued.
+        let mut used = self.used.fetch_add(added, Ordering::SeqCst) + added;
         self.queue.lock().extend(sizes.iter().map(|s| (tail.clone(), *s)));
-        let mut used = self.used.fetch_add(added, Ordering::Relaxed) + added;
         while used > self.budget {
             let Some((tail, size)) = self.queue.lock().pop_front() else { return };
             if let Some(tail) = tail.upgrade() {
                 tail.evict_oldest();
             }
-            used = self.used.fetch_sub(size, Ordering::Relaxed) - size;
+            used = self.used.fetch_sub(size, Ordering::SeqCst) - size;
         }
     }
 }

@@ -39,6 +39,7 @@ impl PartitionLog {
             Ok(())
         } else {
             core.counters.barriers_refused += 1;
+            tracing::debug!(target: "tidemill_rare", "barrier refused");
             Err(FetchError::NotOwner)
         }
     }

@@ -220,6 +220,12 @@ impl PartitionLog {
                 let rest = self.shared.stop();
                 core.counters.rolls_with_pending += u64::from(!rest.is_empty());
                 core.counters.settled_unknown += u64::from(reply.is_none());
+                if !rest.is_empty() {
+                    tracing::debug!(target: "tidemill_rare", "roll with pending entries");
+                }
+                if reply.is_none() {
+                    tracing::debug!(target: "tidemill_rare", "close of unknown outcome settled");
+                }
                 let acked = self.shared.acked();
                 core.requeue(rest, acked);
                 Ok(Some(reply))

@@ -84,6 +84,7 @@ impl PartitionLog {
         let rest = self.shared.stop();
         let acked = self.shared.acked();
         core.counters.own_recoveries += 1;
+        tracing::debug!(target: "tidemill_rare", "owner recovered its own fenced ledger");
         let stored = settled.record.records.unwrap_or(0);
         if end < lac || acked.next_offset.0 != base.0.saturating_add_unsigned(stored) {
             tracing::error!(partition = %self.id, ledger = ledger.0, %end, %lac, "recovery ended below what was acknowledged");

@@ -130,6 +130,9 @@ impl PartitionLog {
             }
             Ok(Judged::Known { outcome, wait, rebuilt }) => {
                 core.counters.duplicates_after_take_over += u64::from(rebuilt);
+                if rebuilt {
+                    tracing::debug!(target: "tidemill_rare", "duplicate answered from rebuilt state");
+                }
                 let done = Done { tx: call.tx, outcome, reservation: call.reservation };
                 match wait {
                     None => done.written(),

@@ -210,6 +210,9 @@ pub(crate) fn scan_lane(
         } else {
             let scanned = replay.scan(&o.segment)?;
             lane.torn += usize::from(scanned.end.torn);
+            if scanned.end.torn {
+                tracing::debug!(target: "tidemill_rare", "torn group dropped");
+            }
             let listed = control.segments.get(&number);
             if let Some(what) = &scanned.end.damaged {
                 replay.losses.push(damaged(&o.segment, what.clone()));

@@ -340,6 +340,12 @@ impl Engine {
         due
     }
 
+    /// Whether no lane takes anything any more.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.shared.lanes.iter().all(|lane| lane.queue.stopped())
+    }
+
     /// The reason why the engine stopped, if it has.
     #[must_use]
     pub fn poisoned(&self) -> Option<Poison> {

@@ -134,6 +134,11 @@ impl Queue {
         self.inner.lock().stopping
     }
 
+    /// Nothing is taken and nothing will be written.
+    pub(crate) fn stopped(&self) -> bool {
+        self.inner.lock().stopped
+    }
+
     /// Drops everything without an answer.
     pub(crate) fn abandon(&self) {
         let ops = {

@@ -48,7 +48,7 @@ pub(in crate::lead) async fn run(node: &Arc<Node>, term: u64) {
     loop {
         let started = Instant::now();
         let (state, now) = (node.machine.state(), begin.elapsed());
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = tidemill_runtime::work::blocking(move || {
             let pass = memory.pass(&state, now);
             (memory, pass)
         });

@@ -6,23 +6,30 @@ use super::{Body, Fault, History, Id, Outcome, Seen, View, Violation};
 
 /// What a history comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
-    pub(crate) sent: u64,
-    pub(crate) acked: u64,
-    pub(crate) not_written: u64,
-    pub(crate) unknown: u64,
+pub struct Report {
+    /// Records that were sent.
+    pub sent: u64,
+    /// Of these acknowledged.
+    pub acked: u64,
+    /// Surely not written.
+    pub not_written: u64,
+    /// Of unknown outcome.
+    pub unknown: u64,
     /// Records of unknown outcome that are there.
-    pub(crate) unknown_present: u64,
-    pub(crate) read_live: u64,
-    pub(crate) read_last: u64,
+    pub unknown_present: u64,
+    /// Records of the live reads.
+    pub read_live: u64,
+    /// Records of the last reads.
+    pub read_last: u64,
     /// Longest time from sending a record to its acknowledgement, ns: how long producing ever stood still.
-    pub(crate) slowest_ns: u64,
+    pub slowest_ns: u64,
     /// In order of the rules.
-    pub(crate) violations: Vec<Violation>,
+    pub violations: Vec<Violation>,
 }
 
 /// Checks everything.
-pub(crate) fn check(history: &History) -> Report {
+#[must_use]
+pub fn check(history: &History) -> Report {
     let mut report = counts(history);
     let out = &mut report.violations;
     for (live, views) in [(true, &history.live), (false, &history.last)] {

@@ -25,21 +25,30 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub(crate) use check::{Report, check};
-pub(crate) use fault::{Fault, Violation};
+pub use check::{Report, check};
+pub use fault::{Fault, Violation};
 
 /// A record by its producer and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Id {
-    pub(crate) producer: u32,
-    pub(crate) sequence: u32,
+pub struct Id {
+    /// Number of the producer, from 0.
+    pub producer: u32,
+    /// Number of its record, from 0.
+    pub sequence: u32,
 }
 
 /// What became of a record that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Written; the offset is absent when the system only remembers that it was.
-    Acked { partition: u32, offset: Option<i64>, at_ns: u64 },
+    Acked {
+        /// Where it was acknowledged.
+        partition: u32,
+        /// Where in the partition, when that is known.
+        offset: Option<i64>,
+        /// Taken after the acknowledgement came.
+        at_ns: u64,
+    },
     /// Surely not written.
     NotWritten,
     /// Perhaps written, at most once.
@@ -48,17 +57,18 @@ pub(crate) enum Outcome {
 
 /// A record that was sent. Times are of one monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub struct Sent {
     /// Where it was sent to.
-    pub(crate) partition: u32,
+    pub partition: u32,
     /// Taken before it was sent.
-    pub(crate) sent_ns: u64,
-    pub(crate) outcome: Outcome,
+    pub sent_ns: u64,
+    /// What became of it.
+    pub outcome: Outcome,
 }
 
 /// What the bytes of a record that was read say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub enum Body {
     /// They are those of this record.
     Intact(Id),
     /// They claim to be this record and are not its bytes.
@@ -69,35 +79,38 @@ pub(crate) enum Body {
 
 /// A record that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) offset: i64,
-    pub(crate) body: Body,
+pub struct Seen {
+    /// Where.
+    pub offset: i64,
+    /// What its bytes say.
+    pub body: Body,
     /// Of all its bytes, key, headers and times.
-    pub(crate) digest: u64,
+    pub digest: u64,
 }
 
 /// One reader's view of a partition, in the order in which it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
-    pub(crate) seen: Vec<Seen>,
+pub struct View {
+    /// What came.
+    pub seen: Vec<Seen>,
     /// Offsets from 0 to here (exclusive) were read or passed over.
-    pub(crate) end: i64,
+    pub end: i64,
     /// Lost by the system's own account: from, to (exclusive).
-    pub(crate) gaps: Vec<(i64, i64)>,
+    pub gaps: Vec<(i64, i64)>,
     /// The read got nothing more although the partition goes on to here (exclusive). What lies behind `end` is then
     /// not known to be lost.
-    pub(crate) stuck: Option<i64>,
+    pub stuck: Option<i64>,
 }
 
 /// All that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct History {
+pub struct History {
     /// By producer, by sequence.
-    pub(crate) sent: Vec<Vec<Sent>>,
+    pub sent: Vec<Vec<Sent>>,
     /// By partition: what was read while it was written.
-    pub(crate) live: BTreeMap<u32, View>,
+    pub live: BTreeMap<u32, View>,
     /// By partition: what was read from the start when all was written.
-    pub(crate) last: BTreeMap<u32, View>,
+    pub last: BTreeMap<u32, View>,
 }
 
 impl History {

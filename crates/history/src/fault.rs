@@ -6,28 +6,58 @@ use super::Id;
 
 /// A contradiction, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Violation {
-    pub(crate) partition: u32,
+pub struct Violation {
+    /// Where.
+    pub partition: u32,
     /// `None`: it is nowhere.
-    pub(crate) offset: Option<i64>,
-    pub(crate) fault: Fault,
+    pub offset: Option<i64>,
+    /// What is wrong.
+    pub fault: Fault,
 }
 
 /// Which rule is broken; the module's page has the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// Acknowledged and not there.
     Lost(Id),
     /// There once more; first at `first_partition`, `first_offset`.
-    Duplicate { id: Id, first_partition: u32, first_offset: i64 },
+    Duplicate {
+        /// The record.
+        id: Id,
+        /// Where it is first.
+        first_partition: u32,
+        /// Its offset there.
+        first_offset: i64,
+    },
     /// There although it is surely not written.
     Unwritten(Id),
     /// Behind a later record of the same producer.
-    Reordered { id: Id, behind: Id, behind_offset: i64 },
+    Reordered {
+        /// The earlier record.
+        id: Id,
+        /// The later one.
+        behind: Id,
+        /// Its offset.
+        behind_offset: i64,
+    },
     /// Behind a record that was sent only after this one was acknowledged.
-    Inverted { id: Id, behind: Id, behind_offset: i64 },
+    Inverted {
+        /// The earlier record.
+        id: Id,
+        /// The later one.
+        behind: Id,
+        /// Its offset.
+        behind_offset: i64,
+    },
     /// Acknowledged at another place (or sent to another partition, with offset `None`).
-    Elsewhere { id: Id, partition: u32, offset: Option<i64> },
+    Elsewhere {
+        /// The record.
+        id: Id,
+        /// Where it was acknowledged or sent to.
+        partition: u32,
+        /// The acknowledged offset.
+        offset: Option<i64>,
+    },
     /// Never sent; with its id when its bytes name one.
     Phantom(Option<Id>),
     /// The bytes are not those that were sent.
@@ -35,18 +65,35 @@ pub(crate) enum Fault {
     /// The two reads give other bytes.
     Differs,
     /// Only one of the two reads has it: the live one or the last one.
-    Skipped { by_live: bool },
+    Skipped {
+        /// Whether the live read passed over it.
+        by_live: bool,
+    },
     /// It came behind this offset in one read.
-    Unordered { behind: i64, live: bool },
+    Unordered {
+        /// The larger offset.
+        behind: i64,
+        /// Whether in the live read.
+        live: bool,
+    },
     /// Lost or unreadable by the system's own account up to here (exclusive).
-    Gap { to: i64 },
+    Gap {
+        /// Its end, exclusive.
+        to: i64,
+    },
     /// A read came no further although the partition goes on to here (exclusive).
-    Stuck { to: i64, live: bool },
+    Stuck {
+        /// The partition's end.
+        to: i64,
+        /// Whether the live read.
+        live: bool,
+    },
 }
 
 impl Fault {
     /// Stable name for machines.
-    pub(crate) fn name(&self) -> &'static str {
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Lost(_) => "lost",
             Self::Duplicate { .. } => "duplicate",
