@@ -3,9 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
-use crate::{
-    bench, chaos, e2e, image, kube, layers, licences, messages, model, sim, sizes, test, verify,
-};
+use crate::{bench, chaos, e2e, image, kube, layers, licences, messages, model, sim, sizes, test, verify};
 
 /// The command line.
 #[derive(Parser)]

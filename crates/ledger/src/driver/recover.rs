@@ -4,9 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tidemill_types::{
-    BookieId, Entry, EntryId, LedgerId, LedgerRecord, LedgerState,
-    meta::CloseLedger,
-    quorum,
+    BookieId, Entry, EntryId, LedgerId, LedgerRecord, LedgerState, meta::CloseLedger, quorum,
 };
 
 use super::{LedgerReader, fences::Fences, shared::Shared, write_backs::WriteBacks};

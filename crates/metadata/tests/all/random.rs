@@ -7,8 +7,8 @@ use tidemill_metadata::State;
 use tidemill_types::meta::{
     AcquireItem, Adoption, Append, Assignment, BookieReport, BookieSpec, Change, ClaimRelease, CloseLedger,
     Command, Compaction, CompactionStep, ControlAction, ControlCommand, CreateLedger, EnsembleChange,
-    FinishRepair, MetaView, RecoveryStart, Rejection, Release, RepairOutcome, Request, Roll, StartRepair, TakeOver,
-    TombstoneRef, TopicDeletion, TopicWish,
+    FinishRepair, MetaView, RecoveryStart, Rejection, Release, RepairOutcome, Request, Roll, StartRepair,
+    TakeOver, TombstoneRef, TopicDeletion, TopicWish,
 };
 use tidemill_types::{
     BookieId, BookieState, EntryId, EntryRange, Epoch, GroupConfig, LedgerId, LedgerRecord, LedgerState,
