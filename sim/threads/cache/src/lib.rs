@@ -2,11 +2,12 @@
 
 #[path = "../../../../crates/partition-log/src/cache/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the broker uses the rest")]
-#[cfg(test)]
 mod cache;
 
-#[cfg(test)]
-mod schedules {
+pub mod schedules {
+    //! What is run under many schedules.
+    #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test, called by one")]
+
     use std::{
         collections::VecDeque,
         sync::{Arc, Weak},
@@ -27,8 +28,7 @@ mod schedules {
     }
 
     /// Partitions put entries in and evict from each other at once. What is counted is what is there, and it is within the budget.
-    #[test]
-    fn evictions_from_each_other_keep_count() {
+    pub fn evictions_from_each_other(schedules: usize) {
         check_random(
             || {
                 let cache = TailCache::new(100);
@@ -51,7 +51,7 @@ mod schedules {
                 assert_eq!(cache.used(), there, "what is counted is what is there");
                 assert!(there <= 100, "{there} bytes are there");
             },
-            2_000,
+            schedules,
         );
     }
 }
