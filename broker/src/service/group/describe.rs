@@ -60,10 +60,8 @@ pub(super) async fn describe(
     let mut all: BTreeSet<PartitionId> = state.offsets.keys().chain(holders.keys()).copied().collect();
     // Those that do not exist are not behind.
     for topic in state.declared.topics.iter().filter_map(|t| core.topic(t.as_str()).ok()) {
-        all.extend((0..topic.count.get()).map(|index| PartitionId { topic: topic.id, index }));
-        if all.len() > convert::MAX_PARTITIONS {
-            break;
-        }
+        let room = convert::MAX_PARTITIONS.saturating_sub(all.len());
+        all.extend((0..topic.count.get()).take(room).map(|index| PartitionId { topic: topic.id, index }));
     }
     let all: Vec<PartitionId> = all.into_iter().filter(|p| convert::topic_of(core, *p).is_some()).collect();
     let ends = ranges(core, &all, deadline).await;

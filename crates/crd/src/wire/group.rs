@@ -7,7 +7,7 @@ use tidemill_types::{Assignor, StartAt};
 
 use crate::plan::{Claim, GroupSeen, GroupWish, shown_assignor};
 
-/// Partitions that a description lists at most: past it nobody knows which topics are missing.
+/// Partitions of declared topics that a description lists at most: past it nobody knows which topics are missing, nor the lag.
 const MAX_LISTED: usize = 10_000;
 
 /// A group from its description and its configuration.
@@ -16,9 +16,10 @@ pub fn seen(d: &v1::DescribeGroupResponse, config: Option<&v1::GroupConfig>) -> 
     let declared = d.declaration.clone().unwrap_or_default();
     let summary = d.summary.clone().unwrap_or_default();
     let listed: BTreeSet<&str> = d.offsets.iter().map(|o| o.topic.as_str()).collect();
-    let missing =
-        declared.topics.iter().filter(|t| d.offsets.len() < MAX_LISTED && !listed.contains(t.as_str()));
-    let lags: Option<Vec<u64>> = d.offsets.iter().map(|o| u64::try_from(o.lag).ok()).collect();
+    let whole = d.offsets.len() < MAX_LISTED;
+    let missing = declared.topics.iter().filter(|t| whole && !listed.contains(t.as_str()));
+    let lags: Option<Vec<u64>> =
+        d.offsets.iter().map(|o| u64::try_from(o.lag).ok().filter(|_| whole)).collect();
     GroupSeen {
         config: d.declaration.as_ref().and(config).and_then(|c| wish_of(&summary.name, &declared.topics, c)),
         claim: declared.claim.as_ref().map(claim_of),

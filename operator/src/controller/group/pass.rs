@@ -35,6 +35,8 @@ const LOOK: Duration = Duration::from_secs(30);
 const LOOKS_PER_S: u64 = 50;
 /// A Cluster that was fine and does not answer for so long is not fine any more: a broker that restarts is no news (rule 3).
 const SILENCE: Duration = Duration::from_secs(60);
+/// Objects that may be gone and still be remembered.
+const SLACK: usize = 64;
 /// Looks and changes of one pass; what is left after them is the next one's.
 const ROUNDS: usize = 3;
 
@@ -59,6 +61,7 @@ async fn pass(group: &ConsumerGroup, shared: &Shared) -> Result<Action, PassErro
     if !shared.parents.known() {
         return Ok(Action::requeue(Duration::from_millis(500)));
     }
+    shared.forget_gone();
     // Deletion first (rule 1).
     if group.metadata.deletion_timestamp.is_some() {
         return finalize::delete(group, shared).await;
@@ -249,6 +252,16 @@ pub(super) fn memory<'a>(
 }
 
 impl Shared {
+    /// Objects without a finalizer go without a word: what is remembered of them is bounded by what is there.
+    pub(super) fn forget_gone(&self) {
+        let mut memories = self.memories.lock();
+        if memories.len() > 2 * self.groups.len() + SLACK {
+            let there: std::collections::HashSet<String> =
+                self.groups.state().iter().filter_map(|g| g.uid()).collect();
+            memories.retain(|uid, _| there.contains(uid));
+        }
+    }
+
     /// Since the controller began.
     pub(super) fn now_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
