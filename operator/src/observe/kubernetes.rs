@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ContainerState, PersistentVolumeClaim, Pod};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams},
 };
 use serde_json::Value;
+use tidemill_types::ErrorCode;
 
 use super::views::{ClaimView, Observed, PodView, SetView};
 use crate::names::{
@@ -151,6 +152,13 @@ fn pod(p: &Pod) -> PodView {
         .find_map(|c| c.state.as_ref()?.waiting.as_ref()?.reason.clone())
         .filter(|r| r != "ContainerCreating" && r != "PodInitializing")
         .or_else(|| condition("PodScheduled").filter(|c| c.status == "False").and_then(|c| c.reason.clone()));
+    // The end of the log, as the template asks for (terminationMessagePolicy). The code is part of the interface.
+    let ended = |state: &Option<ContainerState>| {
+        let message = state.as_ref().and_then(|s| s.terminated.as_ref()?.message.as_deref());
+        message.is_some_and(|m| m.contains(ErrorCode::WrongCluster.wire()))
+    };
+    let containers = status.and_then(|s| s.container_statuses.as_deref()).unwrap_or_default();
+    let foreign = !ready && containers.iter().any(|c| ended(&c.state) || ended(&c.last_state));
     PodView {
         name: p.name_any(),
         uid: p.uid().unwrap_or_default(),
@@ -164,6 +172,7 @@ fn pod(p: &Pod) -> PodView {
         revision: labels.get("controller-revision-hash").cloned(),
         scheduled: p.spec.as_ref().is_some_and(|s| s.node_name.is_some()),
         trouble,
+        foreign,
     }
 }
 

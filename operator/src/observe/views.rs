@@ -89,6 +89,8 @@ pub struct PodView {
     pub scheduled: bool,
     /// What its containers wait for, such as ImagePullBackOff.
     pub trouble: Option<String>,
+    /// Not ready, and its process ended because its volume belongs to another cluster: it never gets to say so itself.
+    pub foreign: bool,
 }
 
 /// A volume claim.

@@ -77,6 +77,16 @@ pub(super) fn decide(input: &Input<'_>) -> Quorum {
             format!("the volume of {pod} belongs to cluster {other}, this Cluster is {id}"),
         );
     }
+    // One that the quorum refuses ends before anybody can ask it.
+    if let Some(pod) = observed.pods.values().find(|p| p.role == Some(Role::Bookie) && p.foreign) {
+        return stalled(
+            "ForeignVolume",
+            format!(
+                "the volume of {} belongs to another cluster than this one, {id}: put the right volume back, see docs/ops/kubernetes/replace-a-disk.md",
+                pod.name
+            ),
+        );
+    }
     let leader = metas().find(|(_, m)| m.role == "leader");
     let informed =
         leader.or_else(|| metas().filter(|(_, m)| m.cluster.is_some()).max_by_key(|(_, m)| m.applied));

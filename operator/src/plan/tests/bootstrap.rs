@@ -67,6 +67,13 @@ fn volumes_of_another_cluster_are_refused() {
     m.cluster = Some(FRESH.to_owned());
     assert_eq!(meta.stalled().0, "ForeignVolume");
 
+    let mut refused = World::settled(3, 3, 1);
+    refused.observed.bookies.insert("c-bookie-hot-1".into(), Err("it does not answer".into()));
+    refused.pod("c-bookie-hot-1").ready = false;
+    refused.pod("c-bookie-hot-1").foreign = true;
+    let verdict = refused.plan().verdict;
+    assert_eq!((verdict.outcome, verdict.reason.as_str()), (Outcome::Rejected, "ForeignVolume"));
+    assert!(verdict.message.contains("c-bookie-hot-1"), "{}", verdict.message);
     let mut bookie = World::settled(3, 3, 1);
     bookie.bookie("hot", 1, "uuid-9", Some(FRESH));
     let (reason, why) = bookie.stalled();

@@ -155,6 +155,7 @@ impl World {
                     revision: Some("r1".to_owned()),
                     scheduled: true,
                     trouble: None,
+                    foreign: false,
                 },
             );
             if role != Role::Broker {
