@@ -5,8 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tidemill_e2e::kube::{
-    CLUSTER, Job, Namespace, Operator, Size, condition, consume_numbers, delete, get, kubectl, list, patch,
-    produce_numbers, ready, seen, until,
+    CLUSTER, Job, Namespace, Operator, Size, condition, get, kubectl, list, patch, ready, seen, until,
 };
 
 use crate::kills::summary;
@@ -84,28 +83,4 @@ fn two_operators_do_the_work_of_one() -> Result<()> {
     namespace.wait_ready("cluster", CLUSTER, LIMIT)?;
     ensure!(namespace.pods("bookie")?.len() == 4, "the fourth bookie is not there");
     seen(format!("two operators, {lease} led; both killed, the next leader went on"))
-}
-
-#[test]
-#[ignore = "minutes: cargo xtask e2e --full"]
-fn a_claim_that_is_deleted_by_hand_costs_no_record() -> Result<()> {
-    let namespace = Namespace::with_cluster("claim", Size { bookies: 4, ..Size::SMALL })?;
-    let ns = namespace.name();
-    namespace.create_topic(CLUSTER, "orders", 2)?;
-    produce_numbers(ns, CLUSTER, "orders", 1..=1000, LIMIT)?;
-    let pod = namespace.pods("bookie")?.pop().unwrap_or_default();
-    kubectl(&["delete", "pvc", &format!("data-{pod}"), "-n", ns, "--wait=false"])?.ok()?;
-    delete(ns, "pod", &pod, LIMIT)?;
-    until("the pod to come back with an empty volume", LIMIT, || {
-        let object = get(ns, "pod", &pod)?.unwrap_or_default();
-        Ok((object["status"]["phase"] == "Running").then_some(()))
-    })?;
-    produce_numbers(ns, CLUSTER, "orders", 1001..=2000, LIMIT)?;
-    let found = consume_numbers(ns, CLUSTER, "orders", LIMIT)?;
-    ensure!(found == (1..=2000).collect(), "{} of 2000 records", found.len());
-    let object = get(ns, "cluster", CLUSTER)?.unwrap_or_default();
-    seen(format!(
-        "claim and pod of {pod} deleted: 2 000 of 2 000 records; Ready is {:?}",
-        condition(&object, "Ready")
-    ))
 }

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 }
 
 /// Most time for the core set and for the full one.
-const CORE: Duration = Duration::from_secs(15 * 60);
+const CORE: Duration = Duration::from_secs(25 * 60);
 const FULL: Duration = Duration::from_secs(90 * 60);
 
 /// Runs the command and says whether all tests passed.
@@ -59,7 +59,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<bool> {
             let image = env::var("TIDEMILL_E2E_IMAGE")
                 .context("KUBECONFIG names a cluster: TIDEMILL_E2E_IMAGE must name an image that it has")?;
             build(workspace, args, &mut report)?;
-            tests(workspace, args, &mut report, &Cluster { kubeconfig: kubeconfig.into(), image, own: false })
+            let next_image = env::var("TIDEMILL_E2E_NEXT_IMAGE").ok();
+            let cluster = Cluster { kubeconfig: kubeconfig.into(), image, next_image, own: false };
+            tests(workspace, args, &mut report, &cluster)
         }
         None => on_own_cluster(workspace, args, &mut report),
     };
@@ -73,10 +75,20 @@ fn on_own_cluster(workspace: &Workspace, args: &Args, report: &mut Report) -> an
     build(workspace, args, report)?;
     let image = report.step("the image", || image::build(workspace, !args.release, None, None))?;
     let state = report.step("the cluster's start", || kube::up(workspace, args.nodes))?;
-    let cluster = Cluster { kubeconfig: state.kubeconfig(), image: image.name, own: true };
-    let passed = report
-        .step("the image onto the nodes", || kube::load(&state, &tools, &[image.archive]))
-        .and_then(|()| tests(workspace, args, report, &cluster));
+    // The same bytes under another tag: what an upgrade looks like to a Cluster.
+    let next = format!("{}-next", image.name);
+    let cluster = Cluster {
+        kubeconfig: state.kubeconfig(),
+        image: image.name.clone(),
+        next_image: Some(next.clone()),
+        own: true,
+    };
+    let load = || {
+        kube::load(&state, &tools, &[image.archive])?;
+        kube::tag(&state, &tools, &image::full_name(&image.name), &image::full_name(&next))
+    };
+    let passed =
+        report.step("the image onto the nodes", load).and_then(|()| tests(workspace, args, report, &cluster));
     if args.keep {
         println!("the cluster goes on: eval \"$(cargo xtask kube env)\"; cargo xtask kube down ends it");
         return passed;
@@ -89,6 +101,8 @@ fn on_own_cluster(workspace: &Workspace, args: &Args, report: &mut Report) -> an
 struct Cluster {
     kubeconfig: PathBuf,
     image: String,
+    /// Another image of the same version, for updates and back.
+    next_image: Option<String>,
     /// Its nodes may be killed.
     own: bool,
 }
@@ -144,6 +158,9 @@ fn command(workspace: &Workspace, args: &Args, cluster: &Cluster, lines: &Path) 
         .env("TIDEMILL_E2E_IMAGE", &cluster.image)
         .env("TIDEMILL_E2E_REPORT", lines)
         .env("TIDEMILL_E2E_KSTATUS", go_program::place(workspace, "kstatus")?);
+    if let Some(next) = &cluster.next_image {
+        command.env("TIDEMILL_E2E_NEXT_IMAGE", next);
+    }
     if args.gitops {
         command.env("TIDEMILL_E2E_GITOPS", tools.dir());
     }

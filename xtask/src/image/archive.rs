@@ -108,7 +108,7 @@ impl Image<'_> {
 }
 
 /// The name as container runtimes write it out.
-fn full_name(name: &str) -> String {
+pub(crate) fn full_name(name: &str) -> String {
     match name.split_once('/') {
         None => format!("docker.io/library/{name}"),
         Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => name.to_owned(),

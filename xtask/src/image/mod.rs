@@ -15,6 +15,7 @@ use anyhow::{Context, ensure};
 
 use crate::workspace::Workspace;
 use archive::Image;
+pub(crate) use archive::full_name;
 pub(crate) use root::single;
 
 /// Above this size an image is not what a node should have to fetch.

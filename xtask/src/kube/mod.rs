@@ -136,6 +136,17 @@ pub(crate) fn load(state: &State, tools: &Tools, archives: &[PathBuf]) -> anyhow
     Ok(())
 }
 
+/// Gives an image another name on every node, as written out by container runtimes.
+pub(crate) fn tag(state: &State, tools: &Tools, from: &str, to: &str) -> anyhow::Result<()> {
+    state.must_be_up()?;
+    for number in state.nodes()? {
+        node::Node::existing(state, number)?
+            .tag(tools, from, to)
+            .with_context(|| format!("image {from} as {to} on node {number}"))?;
+    }
+    Ok(())
+}
+
 /// Ends everything that was started and removes what it left.
 pub(crate) fn down(state: &State, tools: &Tools) -> anyhow::Result<()> {
     up::down(state, tools)

@@ -102,6 +102,11 @@ impl<'a> Node<'a> {
         output(self.ctr(tools).args(["images", "import", "--local"]).arg(archive)).map(drop)
     }
 
+    /// Gives an image that the node has another name as well.
+    pub(super) fn tag(&self, tools: &Tools, from: &str, to: &str) -> anyhow::Result<()> {
+        output(self.ctr(tools).args(["images", "tag", "--force", from, to])).map(drop)
+    }
+
     /// Ends the node as a broken machine does: nothing is told to anybody.
     pub(super) fn kill(&self, tools: &Tools) -> anyhow::Result<()> {
         signal(self.state, &self.kubelet(), Signal::KILL)?;
