@@ -18,6 +18,7 @@ mod operators;
 mod quickstart;
 mod rights;
 mod roles;
+mod rolling;
 mod rules;
 mod scale;
 mod steady;
