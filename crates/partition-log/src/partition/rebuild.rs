@@ -41,7 +41,7 @@ impl PartitionLog {
         let at = (reader.ledger(), reader.last_entry());
         match known.filter(|e| (e.header().ledger, e.header().entry) == at) {
             Some(entry) => Ok(Some(entry)),
-            None => reader.read(at.1).await.map(Some).map_err(|e| broken("last entry", e)),
+            None => last_of(&reader).await.map(Some),
         }
     }
 
@@ -65,7 +65,7 @@ impl PartitionLog {
         for reader in self.not_empty(ledgers) {
             let last = match last.take() {
                 Some(entry) => entry,
-                None => reader.read(reader.last_entry()).await.map_err(|e| broken("last entry", e))?,
+                None => last_of(&reader).await?,
             };
             // A ledger without a complete snapshot ended before its first `data` entry: the one before it has the state.
             if let Some(first) = newest_snapshot(&last)? {
@@ -80,7 +80,7 @@ impl PartitionLog {
     pub(super) async fn producers_at_end(&self, ledgers: &[LedgerRecord]) -> Result<Option<Producers>, Stop> {
         for (i, l) in ledgers.iter().enumerate().rev() {
             let Some(reader) = self.not_empty(&ledgers[i..=i]).next() else { continue };
-            if let Some(first) = newest_snapshot(&reader).await? {
+            if let Some(first) = newest_snapshot(&last_of(&reader).await?)? {
                 return replay(&reader, first).await.map(Some);
             }
             if l.records.is_some_and(|n| n > 0) {
@@ -89,6 +89,10 @@ impl PartitionLog {
         }
         Ok(Some(Producers::default()))
     }
+}
+
+async fn last_of(reader: &LedgerReader) -> Result<Entry, Stop> {
+    reader.read(reader.last_entry()).await.map_err(|e| broken("last entry", e))
 }
 
 /// First piece of the newest complete snapshot of a ledger with this last entry.
