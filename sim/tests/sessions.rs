@@ -1,4 +1,4 @@
-//! Sessions and what rests on them (metadata, Sessions; M26, M27): the production keeper of deadlines and the production judge of validity,
+//! Sessions and what rests on them (metadata, Sessions; M27): the production keeper of deadlines and the production judge of validity,
 //! between a log, two leaders, messages that are delayed for ever, and an owner that answers from memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, dead_code, reason = "a test")]
 
@@ -327,16 +327,6 @@ fn broken(name: &str, off: impl FnOnce(&mut World)) {
 fn sessions_and_ownership_hold() {
     let f = run("sessions", World { units: 9, renewals: 1, ..World::new() });
     assert!(f.violation.is_none(), "{:?}", f.violation);
-}
-
-#[test]
-fn m26_renewals_are_answered_by_a_leader_that_proposed_the_expiry() {
-    broken("M26a", |w| w.silent_after_proposal = false);
-}
-
-#[test]
-fn m26_renewals_are_answered_by_a_leader_that_has_not_applied_what_it_inherited() {
-    broken("M26b", |w| w.applies_before_it_leads = false);
 }
 
 #[test]
