@@ -1,237 +1,154 @@
 //! A GitOps pipeline: Flux's two controllers reconcile the example out of a bucket.
 
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tidemill_e2e::kube::{
-    CLUSTER, Namespace, Operator, Size, apply, cluster, condition, consume_numbers, get, kubectl,
-    produce_numbers, ready, seen, topic, until,
+    Namespace, Operator, checkout, condition, consume_numbers, get, kubectl, produce_numbers, ready, seen,
+    until,
 };
-use tidemill_e2e::request;
+
+use crate::flux::Flux;
 
 const LIMIT: Duration = Duration::from_secs(300);
-const BUCKET: &str = "gitops";
+/// The example, in the checkout and in the bucket.
+const EXAMPLE: &str = "examples/kustomize/base";
+/// Its Cluster and its Topic.
+const CLUSTER: &str = "demo";
+const TOPIC: &str = "orders";
+
+/// The example's Topic with something replaced.
+fn topic(from: &str, to: &str) -> Result<String> {
+    let path = checkout(EXAMPLE).join("topic.yaml");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    ensure!(text.contains(from), "{} has no {from:?}", path.display());
+    Ok(text.replace(from, to))
+}
+
+/// Puts the whole example into the bucket.
+fn put_example(flux: &Flux) -> Result<()> {
+    for entry in std::fs::read_dir(checkout(EXAMPLE))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        flux.put(&format!("{EXAMPLE}/{name}"), &std::fs::read_to_string(entry.path())?)?;
+    }
+    Ok(())
+}
 
 #[test]
 #[ignore = "builds and runs Flux: cargo xtask e2e --gitops"]
-fn a_bucket_is_applied_changed_pruned_and_reverted() -> Result<()> {
+fn the_example_is_applied_changed_pruned_and_reverted_from_a_bucket() -> Result<()> {
     Operator::installed()?;
     let namespace = Namespace::create("gitops")?;
     let ns = namespace.name();
     let flux = Flux::start(ns)?;
-    flux.put("cluster.yaml", &cluster(Size::SMALL))?;
-    flux.put("orders.yaml", &topic("orders", 1))?;
-    flux.point(ns)?;
-    flux.synced(ns, true)?;
-    ensure!(get(ns, "topic", "orders")?.is_some_and(|object| ready(&object)), "Flux was satisfied too early");
-    produce_numbers(ns, CLUSTER, "orders", 1..=500, LIMIT)?;
+    put_example(&flux)?;
+    flux.point(ns, EXAMPLE)?;
+    let all = applied_and_changed(&flux, ns)
+        .and_then(|()| pruned_and_reverted(&flux, ns))
+        .and_then(|()| refused(&flux, ns))
+        .and_then(|()| rejected(&flux, ns))
+        .and_then(|()| quiet(&flux, ns));
+    all.with_context(|| namespace.describe())
+}
 
-    flux.put("orders.yaml", &topic("orders", 2))?;
-    flux.synced(ns, true)?;
-    let changed = get(ns, "topic", "orders")?.context("the Topic is gone")?;
-    ensure!(changed["spec"]["partitions"] == 2 && ready(&changed), "{}", changed["status"]);
+fn object(ns: &str) -> Result<Value> {
+    get(ns, "topic", TOPIC)?.context("the Topic is gone")
+}
 
-    flux.remove("orders.yaml")?;
+fn applied_and_changed(flux: &Flux, ns: &str) -> Result<()> {
     flux.synced(ns, true)?;
-    until("the Topic to be pruned", LIMIT, || Ok(get(ns, "topic", "orders")?.is_none().then_some(())))?;
-    flux.put("orders.yaml", &topic("orders", 2))?;
+    let cluster = get(ns, "cluster", CLUSTER)?.context("no Cluster")?;
+    ensure!(ready(&cluster) && ready(&object(ns)?), "Flux was satisfied too early: {}", cluster["status"]);
+    produce_numbers(ns, CLUSTER, TOPIC, 1..=500, LIMIT)?;
+    flux.put(&format!("{EXAMPLE}/topic.yaml"), &topic("partitions: 8", "partitions: 9")?)?;
     flux.synced(ns, true)?;
-    let found = consume_numbers(ns, CLUSTER, "orders", LIMIT)?;
+    let changed = object(ns)?;
+    ensure!(changed["status"]["partitions"] == 9 && ready(&changed), "{}", changed["status"]);
+    seen(
+        "the example applied from a bucket, Flux satisfied only when Cluster and Topic were Ready; a change rolled out",
+    )
+}
+
+fn pruned_and_reverted(flux: &Flux, ns: &str) -> Result<()> {
+    let id = object(ns)?["status"]["topicId"].clone();
+    let kustomization = std::fs::read_to_string(checkout(EXAMPLE).join("kustomization.yaml"))?;
+    let without = kustomization.replace("  - topic.yaml\n", "");
+    ensure!(without != kustomization, "the example names no topic.yaml");
+    flux.put(&format!("{EXAMPLE}/kustomization.yaml"), &without)?;
+    flux.remove(&format!("{EXAMPLE}/topic.yaml"))?;
+    flux.synced(ns, true)?;
+    until("the Topic to be pruned", LIMIT, || Ok(get(ns, "topic", TOPIC)?.is_none().then_some(())))?;
+    flux.put(&format!("{EXAMPLE}/kustomization.yaml"), &kustomization)?;
+    flux.put(&format!("{EXAMPLE}/topic.yaml"), &topic("partitions: 8", "partitions: 9")?)?;
+    flux.synced(ns, true)?;
+    let back = object(ns)?;
+    ensure!(back["status"]["topicId"] == id, "another topic came back: {}", back["status"]);
+    let found = consume_numbers(ns, CLUSTER, TOPIC, LIMIT)?;
     ensure!(found == (1..=500).collect(), "{} of 500 records after prune and revert", found.len());
+    seen("taken out of the bucket: pruned; put back: the same topic with its 500 records")
+}
 
-    flux.put("orders.yaml", &topic("orders", 1))?;
+/// What the definition refuses.
+fn refused(flux: &Flux, ns: &str) -> Result<()> {
+    flux.put(&format!("{EXAMPLE}/topic.yaml"), &topic("partitions: 8", "partitions: 7")?)?;
     let says = flux.synced(ns, false)?;
-    ensure!(says.contains("grow"), "Flux says {says}");
-    flux.put("orders.yaml", &topic("orders", 2))?;
-    flux.synced(ns, true)?;
+    ensure!(says.contains("partitions only grow"), "Flux says {says}");
+    ensure!(ready(&object(ns)?), "a refused manifest did something");
+    seen(format!("a manifest that the definition refuses: {says}"))
+}
 
-    let before = version(ns)?;
-    let rounds = 20;
+/// What only the operator can refuse.
+fn rejected(flux: &Flux, ns: &str) -> Result<()> {
+    let wants = topic("partitions: 8", "partitions: 9\n  cleanupPolicy: Compact")?;
+    flux.put(&format!("{EXAMPLE}/topic.yaml"), &wants)?;
+    let says = flux.synced(ns, false)?;
+    ensure!(says.contains("Failed") && says.contains(TOPIC), "Flux says {says}");
+    let why = condition(&object(ns)?, "Stalled").context("not Stalled")?.2;
+    flux.put(&format!("{EXAMPLE}/topic.yaml"), &topic("partitions: 8", "partitions: 9")?)?;
+    flux.synced(ns, true)?;
+    seen(format!("a manifest that the operator rejects ({why}): {says}; put right: well again"))
+}
+
+fn quiet(flux: &Flux, ns: &str) -> Result<()> {
+    // The budget opens a minute after all copies are there: that is no answer to a sync.
+    until("the bookies' budget to open", LIMIT, || {
+        let budget = get(ns, "poddisruptionbudget", &format!("{CLUSTER}-bookie"))?.context("no budget")?;
+        Ok((budget["spec"]["maxUnavailable"] == 1).then_some(()))
+    })?;
+    let topic = object(ns)?["metadata"]["resourceVersion"].clone();
+    let before = written(ns)?;
+    let rounds = 100;
     for _ in 0..rounds {
         flux.synced(ns, true)?;
     }
-    ensure!(version(ns)? == before, "forced syncs wrote something");
-    seen(format!(
-        "applied from a bucket, grown, pruned and brought back with its records, refused with our message ({says}), {rounds} forced syncs without a write"
-    ))
+    let after = written(ns)?;
+    let moved: Vec<_> = before.iter().filter(|(name, was)| after.get(*name) != Some(was)).collect();
+    ensure!(moved.is_empty() && before.len() == after.len(), "{rounds} forced syncs wrote: {moved:?}");
+    ensure!(object(ns)?["metadata"]["resourceVersion"] == topic, "{rounds} forced syncs wrote the Topic");
+    seen(format!("{rounds} forced syncs: not one of {} objects was written", before.len()))
 }
 
-fn version(namespace: &str) -> Result<Vec<Value>> {
-    let mut versions = Vec::new();
-    for (kind, name) in [("cluster", CLUSTER), ("topic", "orders"), ("statefulset", "tide-bookie-main")] {
-        let object = get(namespace, kind, name)?.with_context(|| format!("{kind} {name} is gone"))?;
-        versions.push(object["metadata"]["resourceVersion"].clone());
+/// Everything about the objects of the example that somebody writes on purpose: what is in `status`, such as how many pods
+/// are ready, moves by itself.
+fn written(ns: &str) -> Result<BTreeMap<String, Value>> {
+    let kinds = "clusters.tidemill.dev,topics.tidemill.dev,statefulsets,services,configmaps,serviceaccounts,\
+poddisruptionbudgets,networkpolicies,persistentvolumeclaims";
+    let all = kubectl(&["get", kinds, "-n", ns, "-o", "json", "--show-managed-fields"])?.ok()?.stdout;
+    let all: Value = serde_json::from_str(&all)?;
+    let mut written = BTreeMap::new();
+    for item in all["items"].as_array().context("no list")? {
+        let meta = &item["metadata"];
+        // What a controller of Kubernetes made may have none.
+        let fields = meta["managedFields"].as_array().into_iter().flatten();
+        let fields: Vec<&Value> = fields.filter(|entry| entry["subresource"] != "status").collect();
+        let name = format!("{} {}", item["kind"], meta["name"]);
+        let parts =
+            json!([meta["generation"], meta["labels"], meta["annotations"], meta["finalizers"], fields]);
+        written.insert(name, parts);
     }
-    Ok(versions)
-}
-
-/// The two controllers and a bucket.
-struct Flux {
-    processes: Vec<Child>,
-    bucket: u16,
-    folder: tempfile::TempDir,
-}
-
-impl Flux {
-    fn start(namespace: &str) -> Result<Self> {
-        let tools = PathBuf::from(std::env::var_os("TIDEMILL_E2E_GITOPS").context(
-            "TIDEMILL_E2E_GITOPS names the folder with Flux's controllers: `cargo xtask e2e --gitops` builds them",
-        )?);
-        kubectl(&["apply", "--server-side", "-f", &tools.join("crds").display().to_string()])?.ok()?;
-        let mut flux = Self { processes: Vec::new(), bucket: free()?, folder: tempfile::tempdir()? };
-        let bucket = flux.bucket.to_string();
-        flux.run(
-            Command::new(tools.join("venv/bin/moto_server")).args(["-H", "127.0.0.1", "-p", &bucket]),
-            "bucket",
-        )?;
-        until("the bucket", LIMIT, || {
-            let (code, body) =
-                request(([127, 0, 0, 1], flux.bucket).into(), "PUT", &format!("/{BUCKET}"), "")?;
-            ensure!(code == 200, "{code}: {body}");
-            Ok(Some(()))
-        })?;
-        let storage = free()?;
-        for name in ["source-controller", "kustomize-controller"] {
-            let address = |port: u16| format!("127.0.0.1:{port}");
-            let mut command = Command::new(tools.join(name));
-            command
-                .arg(format!("--metrics-addr={}", address(free()?)))
-                .arg(format!("--health-addr={}", address(free()?)))
-                .args(["--events-addr=", "--enable-leader-election=false"])
-                .env("RUNTIME_NAMESPACE", namespace);
-            if name == "source-controller" {
-                let folder = flux.folder.path().join("storage");
-                std::fs::create_dir(&folder)?;
-                command
-                    .arg(format!("--storage-path={}", folder.display()))
-                    .arg(format!("--storage-addr={}", address(storage)))
-                    .arg(format!("--storage-adv-addr={}", address(storage)));
-            }
-            flux.run(&mut command, name)?;
-        }
-        Ok(flux)
-    }
-
-    fn run(&mut self, command: &mut Command, name: &str) -> Result<()> {
-        let log = std::fs::File::create(self.folder.path().join(format!("{name}.log")))?;
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        self.processes.push(command.spawn().with_context(|| name.to_owned())?);
-        Ok(())
-    }
-
-    fn put(&self, name: &str, object: &Value) -> Result<()> {
-        let (code, body) = request(
-            ([127, 0, 0, 1], self.bucket).into(),
-            "PUT",
-            &format!("/{BUCKET}/{name}"),
-            &object.to_string(),
-        )?;
-        ensure!(code == 200, "{code}: {body}");
-        Ok(())
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        let (code, body) =
-            request(([127, 0, 0, 1], self.bucket).into(), "DELETE", &format!("/{BUCKET}/{name}"), "")?;
-        ensure!(code == 204, "{code}: {body}");
-        Ok(())
-    }
-
-    /// Tells the controllers what to reconcile.
-    fn point(&self, ns: &str) -> Result<()> {
-        let objects = json!({
-            "apiVersion": "v1",
-            "kind": "List",
-            "items": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Secret",
-                    "metadata": { "name": BUCKET },
-                    "stringData": { "accesskey": "access", "secretkey": "secret-key" },
-                },
-                {
-                    "apiVersion": "source.toolkit.fluxcd.io/v1",
-                    "kind": "Bucket",
-                    "metadata": { "name": BUCKET },
-                    "spec": {
-                        "provider": "generic",
-                        "bucketName": BUCKET,
-                        "endpoint": format!("127.0.0.1:{}", self.bucket),
-                        "insecure": true,
-                        "interval": "1h",
-                        "secretRef": { "name": BUCKET },
-                    },
-                },
-                {
-                    "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
-                    "kind": "Kustomization",
-                    "metadata": { "name": BUCKET },
-                    "spec": {
-                        "interval": "1h",
-                        "retryInterval": "10s",
-                        "timeout": "4m",
-                        "prune": true,
-                        "wait": true,
-                        "targetNamespace": ns,
-                        "sourceRef": { "kind": "Bucket", "name": BUCKET },
-                    },
-                },
-            ],
-        });
-        apply(ns, &objects.to_string())
-    }
-
-    /// Asks for a reconciliation of both and waits for its verdict; answers its message.
-    fn synced(&self, ns: &str, well: bool) -> Result<String> {
-        let mut revision = Value::Null;
-        for kind in ["buckets.source.toolkit.fluxcd.io", "kustomizations.kustomize.toolkit.fluxcd.io"] {
-            let token = uuid::Uuid::new_v4().to_string();
-            let annotation = format!("reconcile.fluxcd.io/requestedAt={token}");
-            kubectl(&["annotate", "--overwrite", "-n", ns, kind, BUCKET, &annotation])?.ok()?;
-            let bucket = kind.starts_with("buckets");
-            let object = until(&format!("{kind} to be {well}"), LIMIT, || {
-                let object = get(ns, kind, BUCKET)?.context("it is gone")?;
-                let handled = object["status"]["lastHandledReconcileAt"] == token.as_str();
-                let verdict = condition(&object, "Ready").context("no verdict yet")?;
-                let fits = if bucket || well { verdict.0 == "True" } else { verdict.0 == "False" };
-                let newest = bucket || object["status"]["lastAttemptedRevision"] == revision;
-                ensure!(handled && fits && newest, "{verdict:?}\n{}", self.logs());
-                Ok(Some(object))
-            })?;
-            if bucket {
-                revision = object["status"]["artifact"]["revision"].clone();
-            } else {
-                return Ok(condition(&object, "Ready").unwrap_or_default().2);
-            }
-        }
-        unreachable!("the second kind answers")
-    }
-
-    fn logs(&self) -> String {
-        let mut text = String::new();
-        for name in ["bucket", "source-controller", "kustomize-controller"] {
-            let log =
-                std::fs::read_to_string(self.folder.path().join(format!("{name}.log"))).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            text.push_str(&format!("--- {name}\n{}\n", lines[lines.len().saturating_sub(5)..].join("\n")));
-        }
-        text
-    }
-}
-
-impl Drop for Flux {
-    fn drop(&mut self) {
-        for process in &mut self.processes {
-            drop(process.kill());
-            drop(process.wait());
-        }
-    }
-}
-
-fn free() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    ensure!(written.len() > 15, "only {:?}", written.keys());
+    Ok(written)
 }

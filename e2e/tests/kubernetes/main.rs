@@ -5,6 +5,7 @@
 
 mod charts;
 mod deletion;
+mod flux;
 mod gitops;
 mod groups;
 mod growth;
