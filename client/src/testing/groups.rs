@@ -227,4 +227,12 @@ impl v1::groups_server::Groups for Broker {
     ) -> Answer<v1::GetGroupConfigResponse> {
         unsupported()
     }
+
+    async fn declare_group(&self, _: Request<v1::DeclareGroupRequest>) -> Answer<v1::DeclareGroupResponse> {
+        unsupported()
+    }
+
+    async fn release_group(&self, _: Request<v1::ReleaseGroupRequest>) -> Answer<v1::ReleaseGroupResponse> {
+        unsupported()
+    }
 }
