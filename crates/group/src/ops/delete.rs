@@ -2,7 +2,7 @@
 
 use tidemill_types::GroupName;
 
-use crate::{Coordinator, Declaration, Effects, GroupError, Outcome, log::Record};
+use crate::{Coordinator, Declaration, Effects, GroupError, GroupState, Outcome, log::Record};
 
 impl Coordinator {
     /// Forgets an empty group with its committed offsets, unless an object declares it: that would bring it back.
@@ -23,12 +23,16 @@ impl Coordinator {
         }
         let mut records: Vec<Record> =
             g.state.offsets.keys().map(|p| Record::offset(name, *p, None)).collect();
-        if g.state.declared != Declaration::default() {
-            records.push(Record::declared(name, &Declaration::default()));
-        }
-        // Last: what comes before it is gone when it is read.
-        records.push(Record::gone(name));
+        records.extend(last_records(name, &g.state));
         self.groups.remove(name);
         Outcome { effects: Effects { records, ..Effects::default() }, answer: Ok(()) }
     }
+}
+
+/// What ends a group without members and offsets: each key that it has gets its tombstone, so that key compaction may take them one by
+/// one; its own is the last.
+pub(super) fn last_records(name: &GroupName, state: &GroupState) -> impl Iterator<Item = Record> {
+    let none = Declaration::default();
+    let declared = (state.declared != none).then(|| Record::declared(name, &none));
+    declared.into_iter().chain([Record::gone(name)])
 }

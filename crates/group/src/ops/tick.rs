@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidemill_types::{GroupName, PartitionId};
 
+use super::delete::last_records;
 use crate::{Coordinator, Effects, Group, MemberId, Now, log::Record, settle};
 
 impl Coordinator {
@@ -65,8 +66,8 @@ impl Coordinator {
             let unused = g.state.empty_since_ms.is_some_and(|t| t.saturating_add(keep) <= wall_ms);
             let held = configured || g.state.declared.claim.is_some();
             if g.state.members.is_empty() && g.state.offsets.is_empty() && unused && !held {
+                effects.records.extend(last_records(&name, &g.state));
                 self.groups.remove(&name);
-                effects.records.push(Record::gone(&name));
             }
         }
         effects

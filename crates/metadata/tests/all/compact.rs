@@ -137,7 +137,7 @@ fn only_what_stands_in_no_chain_is_discarded() {
 fn a_lower_feature_level_knows_nothing_of_it() {
     let (mut c, l) = Cluster::with_open_ledger();
     let (s, epoch) = c.owner(0);
-    let low = |r: Rejection| assert!(matches!(r, Rejection::FeatureLevel { needed: 4, .. }), "{r:?}");
+    let low = |r: Rejection| assert!(matches!(r, Rejection::FeatureLevel { needed: 5, .. }), "{r:?}");
     low(c.no(s, swap(epoch, &[l], &[l])));
     let cleanup = Cleanup { policy: CleanupPolicy::Compact, ..Cleanup::default() };
     let config = TopicConfig { cleanup, ..TopicConfig::default() };
