@@ -304,6 +304,13 @@ impl Drop for Cluster {
     }
 }
 
+/// A port that nobody listens on, below those that outgoing connections get, so that it is still free when a cluster starts again.
 fn free() -> Result<SocketAddr> {
+    for _ in 0..64 {
+        let port = 10_000 + u16::try_from(uuid::Uuid::new_v4().as_u64_pair().1 % 10_000)?;
+        if let Ok(l) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            return Ok(l.local_addr()?);
+        }
+    }
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

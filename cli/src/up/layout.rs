@@ -131,7 +131,26 @@ impl Layout {
     }
 }
 
+/// Where the ports of outgoing connections begin on Linux when nobody changed it.
+const EPHEMERAL_FROM: u16 = 32_768;
+/// Lowest port that is given to a member.
+const LOWEST_PORT: u16 = 20_000;
+const PORT_TRIES: usize = 64;
+
+/// A port that nobody listens on, below those that outgoing connections get: between this look and the member's own `bind`, and while a
+/// member is down, no connection can take it.
 fn free_port() -> Result<u16, CliError> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let from = range.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(EPHEMERAL_FROM);
+    let width = from.saturating_sub(LOWEST_PORT);
+    for _ in 0..if width == 0 { 0 } else { PORT_TRIES } {
+        let random = uuid::Uuid::new_v4().as_u64_pair().1 % u64::from(width);
+        let port = LOWEST_PORT + u16::try_from(random).unwrap_or(0);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    // A machine with another range, or a very busy one: what the system gives.
     TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         .and_then(|l| l.local_addr())
         .map(|a| a.port())
