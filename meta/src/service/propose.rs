@@ -3,7 +3,7 @@
 use tidemill_metadata::{State, codec::MAX_REQUEST_LEN, decode_request, encode_result, needed_level};
 use tidemill_proto::meta::{ProposeRequest, ProposeResponse, propose_response::Outcome};
 use tidemill_types::{
-    ErrorCode, SessionId,
+    BookieState, ErrorCode, SessionId,
     meta::{Command, Rejection},
 };
 use tonic::Status;
@@ -70,6 +70,12 @@ fn check_sender(command: &Command, session: SessionId) -> Result<(), Status> {
         Some(name) => Err(invalid("command", &format!("{name} is proposed by the leader alone"))),
         None if session == SessionId::NONE => match command {
             Command::BookieBoot(_) | Command::OpenSession(_) | Command::EndSession { .. } => Ok(()),
+            // The wish of an operator, which is no member: the state machine judges it as anybody's.
+            Command::SetMemberState {
+                state: BookieState::Rw | BookieState::Draining,
+                restarting: false,
+                ..
+            } => Ok(()),
             _ => Err(invalid("session", "this command needs one")),
         },
         None => Ok(()),

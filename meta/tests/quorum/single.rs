@@ -9,8 +9,8 @@ use tidemill_runtime::{
     io::{CrashPlan, Fault, OpKind, SimDisk},
 };
 use tidemill_types::{
-    PartitionId, RequestId, SessionId, TopicConfig, TopicName,
-    meta::{Answer, Command, Query, Request},
+    BookieState, MemberId, PartitionId, RequestId, SessionId, TopicConfig, TopicName,
+    meta::{Answer, Command, Query, Rejection, Request},
 };
 
 use crate::common::{Client, Member, cluster, until};
@@ -81,16 +81,25 @@ async fn commands_of_the_leader_are_not_taken_from_outside() {
     let mut member = Member::start(|_| {}).await;
     let client = Client::new(vec![member.address()]);
     client.meta.initialize(cluster(), &[member.address()]).await.unwrap();
+    let member_id = MemberId(uuid::Uuid::from_u128(9));
     for command in [
         Command::Tick { wall_ms: 1, jump: false },
         Command::Init { cluster: cluster() },
         Command::Assign(Vec::new()),
         Command::DeleteTopic { topic: tidemill_types::TopicId(1) },
+        Command::SetMemberState { member: member_id, state: BookieState::Lost, restarting: false },
+        Command::SetMemberState { member: member_id, state: BookieState::Draining, restarting: true },
     ] {
         let request = Request { session: SessionId::NONE, request: RequestId(1), command };
         let e = client.meta.propose_request(&request).await.unwrap_err();
         assert!(matches!(e, MetaError::Refused { .. }), "{e}");
     }
+    // An operator's wish is judged by the state machine: there is no such member.
+    let command =
+        Command::SetMemberState { member: member_id, state: BookieState::Draining, restarting: false };
+    let request = Request { session: SessionId::NONE, request: RequestId(1), command };
+    let answer = client.meta.propose_request(&request).await.unwrap();
+    assert!(matches!(answer, Err(Rejection::NotFound { .. })), "{answer:?}");
     client.sup.stop().await;
     member.stop().await;
 }

@@ -12,7 +12,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tidemill_client::v1;
-use tidemill_types::{BookieState, ClusterId, MemberId, meta::Command};
+use tidemill_types::{
+    BookieState, ClusterId, MemberId, RequestId, SessionId,
+    meta::{Command, Request},
+};
 
 use crate::{
     link::Link,
@@ -163,7 +166,9 @@ impl Site<'_> {
                 let state = if undo { BookieState::Rw } else { BookieState::Draining };
                 let meta = self.link.peers().meta();
                 let command = Command::SetMemberState { member: id, state, restarting: false };
-                let answer = meta.propose(command).await.map_err(|e| transient(&what, &e))?;
+                // The operator is no member and has no session; the same state once more changes nothing.
+                let request = Request { session: SessionId::NONE, request: RequestId(0), command };
+                let answer = meta.propose_request(&request).await.map_err(|e| transient(&what, &e))?;
                 answer.map_err(|why| transient(&what, &why))?;
                 Ok(Some(what))
             }
