@@ -13,7 +13,10 @@ const ROLE: &str = "tidemill-operator";
 
 fn may(verb: &str, what: &str, namespace: &str) -> Result<bool> {
     let who = format!("--as=system:serviceaccount:{}:tidemill-operator", Operator::namespace());
-    let done = kubectl(&["auth", "can-i", verb, what, "-n", namespace, &who])?;
+    // Behind a slash kubectl expects the name of an object.
+    let (resource, part) = what.split_once('/').unwrap_or((what, ""));
+    let part = format!("--subresource={part}");
+    let done = kubectl(&["auth", "can-i", verb, resource, &part, "-n", namespace, &who])?;
     match done.stdout.split_whitespace().next() {
         Some("yes") => Ok(true),
         Some("no") => Ok(false),
