@@ -16,7 +16,8 @@ pub const MAX_BATCH: usize = 1_000;
 /// A command with who sends it. A retry carries the same session and request id and gets the first try's answer (R9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// The sender's session; [`SessionId::NONE`] only for `Init`, `BookieBoot`, `OpenSession`, `EndSession` and the quorum leader's own commands.
+    /// The sender's session; [`SessionId::NONE`] only for `Init`, `BookieBoot`, `OpenSession`, `EndSession`,
+    /// an operator's `SetMemberState` (drain, and its end) and the quorum leader's own commands.
     pub session: SessionId,
     /// Unique within the session, increasing.
     pub request: RequestId,
