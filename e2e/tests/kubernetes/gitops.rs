@@ -102,7 +102,7 @@ fn refused(flux: &Flux, ns: &str) -> Result<()> {
 
 /// What only the operator can refuse.
 fn rejected(flux: &Flux, ns: &str) -> Result<()> {
-    let wants = topic("partitions: 8", "partitions: 9\n  cleanupPolicy: Compact")?;
+    let wants = topic("partitions: 8", "partitions: 9\n  offload: { enabled: true }")?;
     flux.put(&format!("{EXAMPLE}/topic.yaml"), &wants)?;
     let says = flux.synced(ns, false)?;
     ensure!(says.contains("Failed") && says.contains(TOPIC), "Flux says {says}");

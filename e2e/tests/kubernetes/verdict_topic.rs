@@ -43,12 +43,12 @@ fn every_row_of_the_verdict_table_is_judged_alike_for_topics() -> Result<()> {
     stopped.end()?;
     says(&DONE, "grown")?;
 
-    patch(ns, "topic", "orders", &json!({ "spec": { "cleanupPolicy": "Compact" } }))?;
+    patch(ns, "topic", "orders", &json!({ "spec": { "offload": { "enabled": true } } }))?;
     says(&REJECTED, "asks for what this version cannot do")?;
     let why = get(ns, "topic", "orders")?.and_then(|object| condition(&object, "Stalled"));
     let why = why.context("no reason")?.2;
-    ensure!(why.contains("spec.cleanupPolicy"), "it does not name the field: {why}");
-    patch(ns, "topic", "orders", &json!({ "spec": { "cleanupPolicy": "Delete" } }))?;
+    ensure!(why.contains("spec.offload"), "it does not name the field: {why}");
+    patch(ns, "topic", "orders", &json!({ "spec": { "offload": null } }))?;
     says(&DONE, "put right")?;
 
     without_brokers(&namespace, || {
