@@ -6,6 +6,7 @@
 
 mod change;
 mod command;
+mod compaction;
 mod control;
 mod query;
 mod repair;
@@ -13,10 +14,10 @@ mod reply;
 
 pub use change::{Change, Watched};
 pub use command::{
-    AcquireItem, Append, Assignment, BookieReport, BookieSpec, CloseLedger, Command, Compaction,
-    CompactionStep, CreateLedger, EnsembleChange, LinkLedger, MAX_BATCH, MemberSpec, RecoveryStart, Release,
-    Request, Roll, TakeOver,
+    AcquireItem, Append, Assignment, BookieReport, BookieSpec, CloseLedger, Command, CreateLedger,
+    EnsembleChange, LinkLedger, MAX_BATCH, MemberSpec, RecoveryStart, Release, Request, Roll, TakeOver,
 };
+pub use compaction::{Compaction, CompactionStep};
 pub use control::{
     Adoption, BookieStanding, ClaimRelease, ControlAction, ControlAnswer, ControlCommand, ControlQuery,
     ControlReply, TombstoneRef, TopicApplied, TopicDeletion, TopicDone, TopicTombstoned, TopicWish,
