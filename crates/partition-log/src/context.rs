@@ -11,7 +11,8 @@ use tidemill_types::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{CompactionCounters, PartitionLogConfig, cache::TailCache, compaction::pace::Pace};
+use crate::{CompactionCounters, PartitionLogConfig, cache::TailCache};
+use tidemill_runtime::Pace;
 
 /// Partitions whose log start is being moved at once.
 const TRIMS: usize = 16;

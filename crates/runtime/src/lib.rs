@@ -7,6 +7,7 @@ pub mod health;
 pub mod http;
 pub mod io;
 pub mod net;
+mod pace;
 pub mod shutdown;
 pub mod telemetry;
 pub mod work;
@@ -14,5 +15,6 @@ pub mod world;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use health::Health;
+pub use pace::Pace;
 pub use shutdown::Supervisor;
 pub use telemetry::Metrics;

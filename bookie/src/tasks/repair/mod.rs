@@ -2,7 +2,6 @@
 //! them, copies what it lacks from the other members, and ends them. A restart finds them again: nothing is kept here.
 
 mod local;
-mod pace;
 mod remote;
 mod run;
 
@@ -16,11 +15,12 @@ use tidemill_types::{
 };
 use tokio::task::JoinSet;
 
-use self::{pace::Pace, run::Worker};
+use self::run::Worker;
 use crate::{
     records::NoAnswer,
     shared::{Core, Serving},
 };
+use tidemill_runtime::Pace;
 
 /// Between two looks for work.
 const LOOK: Duration = Duration::from_secs(1);

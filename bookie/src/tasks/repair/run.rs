@@ -16,8 +16,9 @@ use tidemill_types::{
     meta::{Answer, Command, FinishRepair, Query, Rejection, Reply},
 };
 
-use super::{local, pace::Pace, remote};
+use super::{local, remote};
 use crate::shared::{Core, Serving};
+use tidemill_runtime::Pace;
 
 /// Entries under way at once. Bytes are bounded by the reads: one call's worth.
 const WINDOW: usize = 1_024;

@@ -13,7 +13,6 @@
 
 pub mod filter;
 pub mod keys;
-pub(crate) mod pace;
 pub mod packer;
 pub mod plan;
 #[cfg(test)]

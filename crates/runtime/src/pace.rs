@@ -1,4 +1,4 @@
-//! Bytes a second that all compactions of a broker may read and write together, so that they leave disk and network to producers.
+//! Bytes a second that work in the background may move, so that it leaves disk and network to producers.
 
 use std::time::Duration;
 
@@ -6,19 +6,21 @@ use tokio::{sync::Mutex, time::Instant};
 
 /// The pace. Waits are in order.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     bytes_per_second: u64,
     /// When the next bytes may go.
     next: Mutex<Instant>,
 }
 
 impl Pace {
-    pub(crate) fn new(bytes_per_second: u64) -> Self {
+    /// At most so many bytes a second; 0 counts as 1.
+    #[must_use]
+    pub fn new(bytes_per_second: u64) -> Self {
         Self { bytes_per_second: bytes_per_second.max(1), next: Mutex::new(Instant::now()) }
     }
 
     /// Waits until `bytes` may be moved.
-    pub(crate) async fn wait(&self, bytes: usize) {
+    pub async fn wait(&self, bytes: usize) {
         let micros = (bytes as u64).saturating_mul(1_000_000).checked_div(self.bytes_per_second);
         let mut next = self.next.lock().await;
         let at = (*next).max(Instant::now());
