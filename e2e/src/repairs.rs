@@ -1,13 +1,21 @@
 //! Waiting for repairs.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use tidemill_client::Client;
+use tidemill_proto::v1;
 use tidemill_types::ErrorCode;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
+/// In which the auditor ends the pass that it is at and begins and ends another.
+const PASSES: Duration = Duration::from_millis(2_500);
+/// Ledgers of one call.
+const PAGE: u32 = 10_000;
 
 /// The uuid of the only bookie of this name that is neither lost nor retired.
 ///
@@ -36,26 +44,43 @@ pub async fn declare_lost(client: &Client, id: &str, limit: Duration) -> Result<
     }
 }
 
-/// Waits until the auditor, in a whole pass, finds nothing that needs a copy.
+/// Waits until the auditor, in a whole pass, finds nothing that needs a copy, and every ledger that lacked some by then has
+/// them. Writers that go on close ledgers whose last entries are still on their way to the slowest bookie: such newer ones
+/// are not waited for.
 ///
 /// # Errors
 /// Not within `limit`; what is left stands in the message.
 pub async fn repaired(client: &Client, limit: Duration) -> Result<()> {
     let end = Instant::now() + limit;
-    // A pass that began before the event that the caller waits for says nothing.
-    let mut quiet = 0;
+    // A pass that began before the event that the caller waits for says nothing: a pass a second, and one more.
+    tokio::time::sleep(PASSES).await;
+    let mut owed = None;
+    let mut whole = false;
     loop {
-        let status = client.admin().cluster_status().await?;
-        match status.repair {
-            Some(r) if r.ledgers == 0 && status.under_replicated == 0 => quiet += 1,
-            _ => quiet = 0,
-        }
-        // A pass a second.
-        if quiet >= 25 {
+        let lacking = lacking(client).await?;
+        let owed = owed.get_or_insert_with(|| lacking.clone());
+        owed.retain(|l, _| lacking.contains_key(l));
+        let repair = client.admin().cluster_status().await?.repair;
+        whole |= repair.is_some_and(|r| r.ledgers == 0);
+        if whole && owed.is_empty() {
             return Ok(());
         }
-        ensure!(Instant::now() < end, "not repaired in {limit:?}: {:?}", status.repair);
+        ensure!(Instant::now() < end, "not repaired in {limit:?}: {repair:?}, ledgers {owed:?}");
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Ledgers that lack copies, or that nobody has looked at, by id.
+async fn lacking(client: &Client) -> Result<BTreeMap<u64, v1::Ledger>> {
+    let mut found = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let request = v1::ListLedgersRequest { after, limit: PAGE, ..Default::default() };
+        let page = client.admin().list_ledgers(request).await?.ledgers;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = last.id;
+        let lacks = |l: &v1::Ledger| l.unchecked || l.fragments.iter().any(|f| !f.under.is_empty());
+        found.extend(page.into_iter().filter(lacks).map(|l| (l.id, l)));
     }
 }
 
