@@ -11,6 +11,7 @@
 //! - An error of `sync_data` or `sync_dir` says nothing about what is durable. The caller MUST NOT sync the same handle again and take an
 //!   `Ok` for success: the kernel may have dropped the dirty pages (R17).
 
+mod direct;
 mod durable;
 mod real;
 mod sim;
@@ -27,6 +28,9 @@ use std::{
 pub use durable::{DurableError, TEMP_SUFFIX, read_all, replace_durably, write_durably};
 pub use real::RealDisk;
 pub use sim::{CrashPlan, Fault, OpKind, SimDisk};
+
+/// Bytes of a block, of which [`File::write_blocks_at`] writes whole ones: no disk in use has larger logical blocks.
+pub const BLOCK: u64 = 4_096;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +96,16 @@ pub trait File: Send + Sync + fmt::Debug {
     /// As [`Self::write_at`].
     fn write_parts_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
         self.write_at(&parts.concat(), offset)
+    }
+
+    /// As [`Self::write_parts_at`], for what is synced at once and seldom read soon: `offset` and the length of all parts together
+    /// are multiples of [`BLOCK`]. May go past the system's cache.
+    ///
+    /// # Errors
+    /// As [`Self::write_at`]; `InvalidInput` for anything but whole blocks.
+    fn write_blocks_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        whole_blocks(parts, offset)?;
+        self.write_parts_at(parts, offset)
     }
 
     /// Makes everything written before durable, the file's length included.
@@ -206,6 +220,15 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// # Errors
     /// `WouldBlock` when somebody holds it, or any other I/O error.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+}
+
+fn whole_blocks(parts: &[&[u8]], offset: u64) -> io::Result<()> {
+    let len: u64 = parts.iter().map(|p| p.len() as u64).sum();
+    if offset.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK) {
+        return Ok(());
+    }
+    let why = format!("{len} bytes at {offset} are no whole blocks of {BLOCK}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 /// The folder of a path; the path itself when it has none.

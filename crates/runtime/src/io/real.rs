@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{DirItem, Disk, File, Lock, OpenMode, Space, parent};
+use super::{DirItem, Disk, File, Lock, OpenMode, Space, direct::Direct, parent, whole_blocks};
 
 /// Most parts of one write that the system takes (IOV_MAX).
 const MAX_PARTS: usize = 1_024;
@@ -24,7 +24,10 @@ const MAX_PARTS: usize = 1_024;
 pub struct RealDisk;
 
 #[derive(Debug)]
-struct RealFile(fs::File);
+struct RealFile {
+    file: fs::File,
+    direct: Direct,
+}
 
 /// Holds the descriptor that carries the flock.
 #[derive(Debug)]
@@ -32,11 +35,17 @@ struct RealLock(#[expect(dead_code, reason = "closing the descriptor releases th
 
 impl Lock for RealLock {}
 
+impl RealFile {
+    fn new(file: fs::File) -> Self {
+        Self { file, direct: Direct::default() }
+    }
+}
+
 impl File for RealFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buf.len() {
-            match self.0.read_at(&mut buf[done..], offset + done as u64) {
+            match self.file.read_at(&mut buf[done..], offset + done as u64) {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -47,7 +56,7 @@ impl File for RealFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
     }
 
     fn write_parts_at(&self, parts: &[&[u8]], mut offset: u64) -> io::Result<()> {
@@ -56,7 +65,7 @@ impl File for RealFile {
         let mut rest = &mut slices[..];
         while !rest.is_empty() {
             let some = rest.len().min(MAX_PARTS);
-            match rustix::io::pwritev(&self.0, &rest[..some], offset) {
+            match rustix::io::pwritev(&self.file, &rest[..some], offset) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => {
                     IoSlice::advance_slices(&mut rest, n);
@@ -69,13 +78,22 @@ impl File for RealFile {
         Ok(())
     }
 
+    fn write_blocks_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        whole_blocks(parts, offset)?;
+        if self.direct.write(&self.file, parts, offset)? {
+            Ok(())
+        } else {
+            self.write_parts_at(parts, offset)
+        }
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         // EINTR is an error like any other here: a second fdatasync on the descriptor proves nothing (R17).
-        Ok(rustix::fs::fdatasync(&self.0)?)
+        Ok(rustix::fs::fdatasync(&self.file)?)
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn next_data(&self, from: u64) -> io::Result<Option<Range<u64>>> {
@@ -84,9 +102,9 @@ impl File for RealFile {
             return Ok(None);
         }
         // Nothing here uses the descriptor's own position, which these move.
-        match rustix::fs::seek(&self.0, SeekFrom::Data(from)) {
+        match rustix::fs::seek(&self.file, SeekFrom::Data(from)) {
             // A file system without holes answers the end of the file.
-            Ok(start) => match rustix::fs::seek(&self.0, SeekFrom::Hole(start)) {
+            Ok(start) => match rustix::fs::seek(&self.file, SeekFrom::Hole(start)) {
                 Ok(end) => Ok(Some(start..end)),
                 Err(_) => Ok(Some(start..len)),
             },
@@ -98,7 +116,7 @@ impl File for RealFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 }
 
@@ -135,12 +153,12 @@ impl Disk for RealDisk {
             fs::remove_file(path)?;
             return Err(e);
         }
-        Ok(Arc::new(RealFile(file)))
+        Ok(Arc::new(RealFile::new(file)))
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(mode == OpenMode::ReadWrite).open(path)?;
-        Ok(Arc::new(RealFile(file)))
+        Ok(Arc::new(RealFile::new(file)))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirItem>> {

@@ -120,7 +120,7 @@ fn settle(shared: &Shared, lane: &Lane, rest: &Rest) -> Result<(), OpenError> {
             rewritten: s.rewritten,
             first_group: s.first_group,
         };
-        let written = s.file.write_at(&header.encode(), 0).and_then(|()| s.file.sync_data());
+        let written = s.file.write_blocks_at(&[&header.encode()], 0).and_then(|()| s.file.sync_data());
         written.map_err(|e| OpenError::io("repairing the header of", &s.path, e))?;
     }
     for u in &rest.unsealed {
@@ -156,7 +156,7 @@ fn seal_scanned(shared: &Shared, lane: &Lane, u: &Unsealed) -> Result<(), OpenEr
     let tail = seal::tail(&u.segment, u.end.last_group, u.end.data_end, &u.built, states);
     let len = tail.footer.file_len();
     let io = |e| OpenError::io("sealing", &u.segment.path, e);
-    u.segment.file.write_at(&tail.bytes, u.end.data_end).map_err(io)?;
+    u.segment.file.write_blocks_at(&[&tail.bytes], u.end.data_end).map_err(io)?;
     u.segment.file.set_len(len).map_err(io)?;
     u.segment.file.sync_data().map_err(io)?;
     u.segment.len.store(len, Ordering::Relaxed);

@@ -120,7 +120,7 @@ impl Core {
         let at = active.data_end;
         let parts = self.builder.finish(segment.uuid, number, closing);
         let len = parts.iter().map(|p| p.len() as u64).sum();
-        let written = segment.file.write_parts_at(&parts, at);
+        let written = segment.file.write_blocks_at(&parts, at);
         self.builder.release();
         if let Err(error) = written {
             tracing::error!(%error, path = %segment.path.display(), "a write failed, the segment is given up");

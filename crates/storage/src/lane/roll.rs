@@ -125,7 +125,7 @@ impl Core {
         let (file, size, is_reserve) =
             self.segment_file(shared, &path, need).map_err(|e| self.stall(shared, "new segment", &e))?;
         let header = SegmentHeader { lane: self.lane.uuid, uuid, number, rewritten: false, first_group };
-        if let Err(error) = file.write_at(&header.encode(), 0) {
+        if let Err(error) = file.write_blocks_at(&[&header.encode()], 0) {
             // Not listed: whether the removal gets through does not matter, boot removes it too.
             let _ = shared.disk.remove(&path);
             return Err(self.stall(shared, "header of a new segment", &error));

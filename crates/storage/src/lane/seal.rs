@@ -93,7 +93,8 @@ impl Core {
         let states = checkpoint(shared, &self.lane);
         let tail = tail(&segment, last_group, data_end, &built, Some(&states));
         let len = tail.footer.file_len();
-        if let Err(e) = segment.file.write_at(&tail.bytes, data_end).and_then(|()| segment.file.set_len(len))
+        if let Err(e) =
+            segment.file.write_blocks_at(&[&tail.bytes], data_end).and_then(|()| segment.file.set_len(len))
         {
             return Err(self.stall(shared, "sealing a segment", &e));
         }

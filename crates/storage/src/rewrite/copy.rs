@@ -175,7 +175,7 @@ fn fill(
     throttle: &dyn Fn(u64),
 ) -> Result<Vec<Run>, Stop> {
     let write = |parts: &[&[u8]], at: u64| {
-        segment.file.write_parts_at(parts, at).map_err(|e| kept(&e, segment))?;
+        segment.file.write_blocks_at(parts, at).map_err(|e| kept(&e, segment))?;
         let len = parts.iter().map(|p| p.len() as u64).sum();
         add(&shared.counters.rewritten_bytes, len);
         throttle(len);
