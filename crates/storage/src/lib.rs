@@ -43,6 +43,7 @@ mod scrub;
 mod segment;
 mod shared;
 pub mod stats;
+mod wave;
 
 pub use config::{Driver, EngineConfig, SpaceLimits};
 pub use engine::{CollectGuard, Engine, Scanned};

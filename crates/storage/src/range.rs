@@ -1,118 +1,16 @@
 //! Reads of consecutive entries, and what is held of a ledger.
 
-use std::{io, sync::Arc};
-
-use bytes::Bytes;
 use tidemill_types::{EntryId, EntryRange, LedgerId};
 
 use crate::{
-    format::index::Place,
-    ledger::Located,
-    lookup::{self, Resolved, check, negative},
+    lookup,
     outcome::{LastEntryOutcome, RangesOutcome, ReadMode, ReadOutcome, UnknownReason},
-    segment::{IndexError, Key, Segment},
+    segment::IndexError,
     shared::Shared,
+    wave,
 };
 
-/// One read from the disk covers at most this many bytes.
-const MAX_READ: u64 = 1 << 20;
-/// Entries of others between two of ours that are read along rather than skipped.
-const MAX_GAP: u64 = 16 << 10;
-/// Entries that are looked up ahead.
-const MAX_AHEAD: usize = 1024;
-
-type Item = (EntryId, ReadOutcome);
-
-enum Planned {
-    Done(ReadOutcome),
-    Read(Arc<Segment>, Place),
-}
-
-/// Finds one entry without reading it.
-fn plan(shared: &Shared, id: LedgerId, entry: EntryId) -> Planned {
-    loop {
-        if shared.poisoned().is_some() {
-            return Planned::Done(ReadOutcome::Unknown(UnknownReason::Stopped));
-        }
-        let Some(ledger) = shared.ledgers.get(id) else { return Planned::Done(negative(shared, None)) };
-        let located = {
-            let state = ledger.state.lock();
-            if state.dead { continue } else { state.locate(entry.0) }
-        };
-        let lane = shared.lane_of(&ledger);
-        match located {
-            Located::At(number, place) => {
-                if let Some(segment) = lane.segment(number) {
-                    return Planned::Read(segment, place);
-                }
-            }
-            Located::Sealed(extents) => match lookup::resolve(shared, lane, &extents, entry.0) {
-                Resolved::At(segment, place) => return Planned::Read(segment, place),
-                Resolved::Moved => {}
-                // The single read says it with the right words.
-                Resolved::Absent | Resolved::Failed(_) => {
-                    return Planned::Done(lookup::read(shared, id, entry, ReadMode::Full));
-                }
-            },
-            Located::Memory(bytes) => return Planned::Done(ReadOutcome::Entry(bytes)),
-            Located::Pending | Located::Absent => {
-                return Planned::Done(lookup::read(shared, id, entry, ReadMode::Full));
-            }
-        }
-    }
-}
-
-/// Entries that lie close together in one segment, read at once.
-#[derive(Default)]
-struct Wave {
-    segment: Option<Arc<Segment>>,
-    start: u64,
-    end: u64,
-    entries: Vec<(EntryId, Place)>,
-}
-
-impl Wave {
-    fn takes(&self, segment: &Arc<Segment>, place: Place) -> bool {
-        let (from, to) = (u64::from(place.offset), u64::from(place.offset) + u64::from(place.len));
-        self.segment.as_ref().is_some_and(|s| Arc::ptr_eq(s, segment))
-            && from >= self.end
-            && from - self.end <= MAX_GAP
-            && to - self.start <= MAX_READ
-    }
-
-    fn add(&mut self, segment: Arc<Segment>, entry: EntryId, place: Place) {
-        if self.entries.is_empty() {
-            self.start = u64::from(place.offset);
-            self.segment = Some(segment);
-        }
-        self.end = u64::from(place.offset) + u64::from(place.len);
-        self.entries.push((entry, place));
-    }
-
-    fn read(self, shared: &Shared, id: LedgerId, out: &mut Vec<Item>) {
-        let Some(segment) = self.segment else { return };
-        if let [(entry, place)] = self.entries[..] {
-            let key = Key { ledger: id, entry };
-            out.push((entry, lookup::fetch(shared, &segment, place, key, ReadMode::Full)));
-            return;
-        }
-        let mut bytes = vec![0; usize::try_from(self.end - self.start).unwrap_or(0)];
-        let read = segment.file.read_exact_at(&mut bytes, self.start);
-        let bytes = Bytes::from(bytes);
-        for (entry, place) in self.entries {
-            let key = Key { ledger: id, entry };
-            let outcome = match &read {
-                Ok(()) => {
-                    let from = usize::try_from(u64::from(place.offset) - self.start).unwrap_or(0);
-                    check(shared, &bytes.slice(from..from + place.len as usize), key, ReadMode::Full)
-                }
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => ReadOutcome::Corrupt,
-                Err(_) => ReadOutcome::Unknown(UnknownReason::Io),
-            };
-            out.push((entry, outcome));
-        }
-    }
-}
+pub(crate) type Item = (EntryId, ReadOutcome);
 
 /// See [`crate::Engine::read_range`].
 pub(crate) fn read_range(
@@ -127,7 +25,7 @@ pub(crate) fn read_range(
     if mode == ReadMode::Head {
         read_heads(shared, id, first, max_entries, max_bytes, &mut out);
     } else {
-        read_full(shared, id, first, max_entries.min(MAX_AHEAD), max_bytes, &mut out);
+        wave::read(shared, id, first, max_entries, max_bytes, &mut out);
     }
     if let Some(end) = out.iter().position(|(_, o)| !matches!(o, ReadOutcome::Entry(_))) {
         out.truncate(end + 1);
@@ -157,48 +55,6 @@ fn read_heads(
         out.push((entry, outcome));
         entry = entry.next();
     }
-}
-
-fn read_full(
-    shared: &Shared,
-    id: LedgerId,
-    first: EntryId,
-    max_entries: usize,
-    max_bytes: usize,
-    out: &mut Vec<Item>,
-) {
-    let mut wave = Wave::default();
-    let (mut entry, mut bytes, mut count) = (first, 0, 0);
-    while count < max_entries {
-        let planned = plan(shared, id, entry);
-        bytes += match &planned {
-            Planned::Done(ReadOutcome::Entry(b)) => b.len(),
-            Planned::Done(_) => 0,
-            Planned::Read(_, place) => place.len as usize,
-        };
-        if bytes > max_bytes && count > 0 {
-            break;
-        }
-        match planned {
-            Planned::Done(outcome) => {
-                std::mem::take(&mut wave).read(shared, id, out);
-                let last = !matches!(outcome, ReadOutcome::Entry(_));
-                out.push((entry, outcome));
-                if last {
-                    return;
-                }
-            }
-            Planned::Read(segment, place) => {
-                if !wave.takes(&segment, place) {
-                    std::mem::take(&mut wave).read(shared, id, out);
-                }
-                wave.add(segment, entry, place);
-            }
-        }
-        entry = entry.next();
-        count += 1;
-    }
-    wave.read(shared, id, out);
 }
 
 /// See [`crate::Engine::last_entry`].

@@ -36,6 +36,13 @@ thread_local! {
 }
 
 impl Direct {
+    /// For a file that is only read: its descriptor refuses writes, a second one would not.
+    pub(super) fn never() -> Self {
+        let direct = Self::default();
+        direct.refused.store(true, Ordering::Relaxed);
+        direct
+    }
+
     /// Writes all of `parts` from `offset` on, both in whole blocks. `false`: the file system cannot do it, nothing is lost by writing the
     /// same in the ordinary way.
     ///

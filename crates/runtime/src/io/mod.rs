@@ -108,6 +108,10 @@ pub trait File: Send + Sync + fmt::Debug {
         self.write_parts_at(parts, offset)
     }
 
+    /// A hint that these bytes are read soon: they may be brought in meanwhile. Never waits for the disk, and says nothing of what
+    /// the read will find.
+    fn will_need(&self, _offset: u64, _len: u64) {}
+
     /// Makes everything written before durable, the file's length included.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, IoSlice},
+    num::NonZeroU64,
     ops::Range,
     os::unix::fs::FileExt,
     path::Path,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FallocateFlags, FlockOperation, SeekFrom},
+    fs::{Advice, FallocateFlags, FlockOperation, SeekFrom},
     io::Errno,
 };
 
@@ -36,8 +37,9 @@ struct RealLock(#[expect(dead_code, reason = "closing the descriptor releases th
 impl Lock for RealLock {}
 
 impl RealFile {
-    fn new(file: fs::File) -> Self {
-        Self { file, direct: Direct::default() }
+    fn new(file: fs::File, mode: OpenMode) -> Self {
+        let direct = if mode == OpenMode::ReadWrite { Direct::default() } else { Direct::never() };
+        Self { file, direct }
     }
 }
 
@@ -85,6 +87,11 @@ impl File for RealFile {
         } else {
             self.write_parts_at(parts, offset)
         }
+    }
+
+    fn will_need(&self, offset: u64, len: u64) {
+        // What cannot be brought in now is read when it is asked for; an error shows there.
+        let _ = rustix::fs::fadvise(&self.file, offset, NonZeroU64::new(len), Advice::WillNeed);
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -153,12 +160,12 @@ impl Disk for RealDisk {
             fs::remove_file(path)?;
             return Err(e);
         }
-        Ok(Arc::new(RealFile::new(file)))
+        Ok(Arc::new(RealFile::new(file, OpenMode::ReadWrite)))
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(mode == OpenMode::ReadWrite).open(path)?;
-        Ok(Arc::new(RealFile::new(file)))
+        Ok(Arc::new(RealFile::new(file, mode)))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirItem>> {

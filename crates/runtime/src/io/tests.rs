@@ -29,6 +29,20 @@ fn conforms(disk: &dyn Disk, root: &Path) {
     assert_eq!(&buf[..3], b"h\0\0");
     let reader = disk.open(&path, OpenMode::Read).unwrap();
     assert!(reader.write_at(b"x", 0).is_err());
+    let block = [7; 4_096];
+    assert!(reader.write_blocks_at(&[&block], 0).is_err());
+    for (parts, offset) in [(&[&block[..4_095]][..], 0), (&[&block, &block[..1]], 0), (&[&block], 512)] {
+        assert_eq!(file.write_blocks_at(parts, offset).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+    file.read_exact_at(&mut buf, 0).unwrap();
+    assert!(buf.iter().all(|b| *b == 0));
+    file.write_blocks_at(&[&block[..1], &block[..4_095]], 4_096).unwrap();
+    file.write_blocks_at(&[], 0).unwrap();
+    file.will_need(0, 10_001);
+    file.read_exact_at(&mut buf, 4_095).unwrap();
+    assert_eq!((buf[0], buf[1]), (0, 7));
+    file.read_exact_at(&mut buf, 8_191 - 598).unwrap();
+    assert_eq!((buf[598], buf[599]), (7, 0));
     let many: Vec<&[u8]> = std::iter::repeat_n(&b"ab"[..], 3_000).collect();
     file.write_parts_at(&many, 1).unwrap();
     file.write_parts_at(&[b"x", b"", b"yz"], 2).unwrap();

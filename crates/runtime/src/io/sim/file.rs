@@ -71,6 +71,10 @@ impl File for SimFile {
         })
     }
 
+    fn will_need(&self, _offset: u64, len: u64) {
+        self.disk.state.lock().bytes_advised += len;
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.with(OpKind::Sync, |s, hit| {
             let Some(i) = s.inodes.get_mut(&self.inode) else { return Ok(()) };

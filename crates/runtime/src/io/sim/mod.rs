@@ -59,6 +59,7 @@ struct State {
     faults: Faults,
     bytes_written: u64,
     bytes_read: u64,
+    bytes_advised: u64,
 }
 
 impl State {
@@ -128,6 +129,7 @@ impl SimDisk {
                 faults: Faults::default(),
                 bytes_written: 0,
                 bytes_read: 0,
+                bytes_advised: 0,
             })),
         }
     }
@@ -153,6 +155,12 @@ impl SimDisk {
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.state.lock().bytes_read
+    }
+
+    /// Bytes that [`File::will_need`](super::File::will_need) named.
+    #[must_use]
+    pub fn bytes_advised(&self) -> u64 {
+        self.state.lock().bytes_advised
     }
 
     /// Every later call fails without any effect once `n` more operations were done: the power is gone until [`SimDisk::crash`].
@@ -192,6 +200,7 @@ impl SimDisk {
                 faults: Faults::default(),
                 bytes_written: 0,
                 bytes_read: 0,
+                bytes_advised: 0,
             })),
         }
     }
