@@ -1,7 +1,12 @@
 //! A segment holds what many ledgers wrote in turn. Who reads one of them after the others pays a wait for the disk per piece, unless the disk
 //! is told of all pieces at once.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test: a failure is a panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "a test: a failure is a panic, and numbers are small"
+)]
 
 mod common;
 
@@ -53,7 +58,7 @@ fn the_disk_is_told_of_all_pieces_of_a_run_and_of_the_next_one() {
 #[test]
 fn a_single_piece_is_just_read() {
     let (bench, engine) = written();
-    let one = usize::try_from(entry_of(2, 0, LEN, 0).len()).unwrap();
+    let one = entry_of(2, 0, LEN, 0).len();
     let run = engine.read_range(LedgerId(2), EntryId(3), 1, one, ReadMode::Full);
     assert_eq!(run.len(), 1);
     assert_eq!(bench.disk.bytes_advised(), 0);
