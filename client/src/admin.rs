@@ -2,18 +2,32 @@
 
 use tidemill_proto::v1;
 use tidemill_types::ErrorCode;
+use tonic::Request;
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, call::Call, control::under};
 
 /// Administration through any broker. Each operation retries what can succeed later, within the client's deadline.
 #[derive(Clone, Debug)]
 pub struct Admin {
     client: Client,
+    epoch: Option<u64>,
 }
 
 impl Admin {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, epoch: None }
+    }
+
+    /// The same under an operator epoch: every call is refused with `STALE_OPERATOR_EPOCH` once another operator has acquired
+    /// a later one.
+    #[must_use]
+    pub fn with_operator_epoch(mut self, epoch: u64) -> Self {
+        self.epoch = Some(epoch);
+        self
+    }
+
+    fn request<T>(&self, call: &Call, body: T) -> Request<T> {
+        under(self.epoch, call.request(body))
     }
 
     /// Creates a topic. Config keys: `copies`, `ackQuorum`, `retention.ms`, `retention.bytes`, `max.message.bytes`,
@@ -42,7 +56,7 @@ impl Admin {
             .call_any(&what, |call| {
                 let mut body = request.clone();
                 body.if_not_exists |= call.repeated;
-                let request = call.request(body);
+                let request = self.request(&call, body);
                 async move { call.admin().create_topic(request).await }
             })
             .await?;
@@ -65,7 +79,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.admin().alter_topic(request).await }
             })
             .await?;
@@ -82,7 +96,7 @@ impl Admin {
             .client
             .call_any(&format!("delete topic {name}"), |call| {
                 repeated.store(call.repeated, std::sync::atomic::Ordering::Relaxed);
-                let request = call.request(v1::DeleteTopicRequest { name: name.to_owned() });
+                let request = self.request(&call, v1::DeleteTopicRequest { name: name.to_owned() });
                 async move { call.admin().delete_topic(request).await }
             })
             .await;
@@ -124,7 +138,7 @@ impl Admin {
             v1::DeleteRecordsRequest { topic: topic.to_owned(), partition, before: before.unwrap_or(-1) };
         self.client
             .call_any(&format!("delete records of {topic}/{partition}"), |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.admin().delete_records(request).await }
             })
             .await
@@ -137,7 +151,7 @@ impl Admin {
     pub async fn cluster_status(&self) -> Result<v1::ClusterStatusResponse, ClientError> {
         self.client
             .call_any("cluster status", |call| {
-                let request = call.request(v1::ClusterStatusRequest {});
+                let request = self.request(&call, v1::ClusterStatusRequest {});
                 async move { call.admin().cluster_status(request).await }
             })
             .await
@@ -153,7 +167,7 @@ impl Admin {
     ) -> Result<v1::ListLedgersResponse, ClientError> {
         self.client
             .call_any("list ledgers", |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.admin().list_ledgers(request).await }
             })
             .await
@@ -171,7 +185,7 @@ impl Admin {
         self.client
             .call_any(&format!("describe partition {topic}/{partition}"), |call| {
                 let request =
-                    call.request(v1::DescribePartitionRequest { topic: topic.to_owned(), partition });
+                    self.request(&call, v1::DescribePartitionRequest { topic: topic.to_owned(), partition });
                 async move { call.admin().describe_partition(request).await }
             })
             .await
@@ -187,7 +201,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.admin().drain_bookie(request).await }
             })
             .await?;
@@ -204,7 +218,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.admin().mark_bookie_lost(request).await }
             })
             .await?;
@@ -222,7 +236,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.admin().retire_bookie(request).await }
             })
             .await?;
@@ -239,7 +253,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = call.request(request.clone());
+                let request = self.request(&call, request.clone());
                 async move { call.admin().describe_bookie(request).await }
             })
             .await?;
@@ -261,7 +275,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = call.request(request);
+                let request = self.request(&call, request);
                 async move { call.admin().force_close_ledger(request).await }
             })
             .await?;

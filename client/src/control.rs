@@ -110,8 +110,7 @@ impl Control {
         let stream = self
             .client
             .call_any("watch topics", |call| {
-                let mut request = Request::new(v1::WatchTopicsRequest { from_revision });
-                self.mark(&mut request);
+                let request = under(self.epoch, Request::new(v1::WatchTopicsRequest { from_revision }));
                 async move { call.control().watch_topics(request).await }
             })
             .await?;
@@ -119,16 +118,16 @@ impl Control {
     }
 
     fn request<T>(&self, call: &Call, body: T) -> Request<T> {
-        let mut request = call.request(body);
-        self.mark(&mut request);
-        request
+        under(self.epoch, call.request(body))
     }
+}
 
-    fn mark<T>(&self, request: &mut Request<T>) {
-        if let Some(epoch) = self.epoch {
-            request.metadata_mut().insert(OPERATOR_EPOCH, MetadataValue::from(epoch));
-        }
+/// The call under an operator epoch, if the caller has one.
+pub(crate) fn under<T>(epoch: Option<u64>, mut request: Request<T>) -> Request<T> {
+    if let Some(epoch) = epoch {
+        request.metadata_mut().insert(OPERATOR_EPOCH, MetadataValue::from(epoch));
     }
+    request
 }
 
 /// Receives changes of topics.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidemill_client::{Admin, Client, ClientConfig, ClientError, Control, Groups, v1};
+use tidemill_client::{Admin, Client, ClientConfig, ClientError, Control, ErrorCode, Groups, v1};
 use tidemill_runtime::Supervisor;
 
 use crate::{
@@ -73,12 +73,14 @@ impl Link {
         Ok(client)
     }
 
-    /// Administration through the brokers.
+    /// Administration through the brokers, under the same epoch as [`Self::control`] (rule 15).
     ///
     /// # Errors
     /// No broker answers.
     pub async fn admin(&self) -> Result<Admin, String> {
-        Ok(self.client().await?.admin())
+        let client = self.client().await?;
+        let epoch = self.epoch(&client.control()).await?;
+        Ok(client.admin().with_operator_epoch(epoch))
     }
 
     /// Declared wishes, under an epoch that a later operator takes over: then every call is refused.
@@ -124,6 +126,15 @@ impl Link {
         }
     }
 
+    /// What a failed call comes to in a condition. An epoch that was taken over is asked for anew by the next call: without
+    /// that, this process would be refused for the rest of its life.
+    pub(crate) fn unanswered(&self, e: &ClientError) -> String {
+        if e.code == Some(ErrorCode::StaleOperatorEpoch) {
+            self.forget_epoch();
+        }
+        no_answer(e)
+    }
+
     /// Asks the quorum what speaks against the restart of these members (rule 11). Codes alone: numbers in the answer move.
     pub async fn consents(self: &Arc<Self>, members: Vec<String>, observed: &mut Observed) {
         let control = self.control().await;
@@ -132,7 +143,7 @@ impl Link {
                 Ok(control) => {
                     let action = v1::MemberAction::Restart.into();
                     let request = v1::CheckMemberRequest { member: member.clone(), action };
-                    control.check_member(request).await.map_err(|e| no_answer(&e))
+                    control.check_member(request).await.map_err(|e| self.unanswered(&e))
                 }
                 Err(why) => Err(why.clone()),
             };
@@ -168,7 +179,9 @@ impl Link {
         if going.is_empty() {
             return;
         }
-        let Ok(admin) = self.admin().await else { return };
+        // Only asked, nothing is changed: under no epoch.
+        let Ok(client) = self.client().await else { return };
+        let admin = client.admin();
         for uuid in going {
             match admin.describe_bookie(&uuid).await {
                 Ok(needs) => {

@@ -1,10 +1,10 @@
 //! Groups as an operator sees them.
 
 use tidemill_proto::v1::{self, reset_offsets_request::To};
-use tonic::{Request, metadata::MetadataValue};
+use tonic::Request;
 
 use super::{CommittedPosition, offsets};
-use crate::{Client, ClientError, OPERATOR_EPOCH, TopicPartition, call::Call};
+use crate::{Client, ClientError, TopicPartition, call::Call, control::under};
 
 /// Administration of groups. Each operation retries what can succeed later, within the client's deadline.
 #[derive(Clone, Debug)]
@@ -68,11 +68,7 @@ impl Groups {
     }
 
     fn request<T>(&self, call: &Call, body: T) -> Request<T> {
-        let mut request = call.request(body);
-        if let Some(epoch) = self.epoch {
-            request.metadata_mut().insert(OPERATOR_EPOCH, MetadataValue::from(epoch));
-        }
-        request
+        under(self.epoch, call.request(body))
     }
 
     /// All groups, and the partitions of the offsets topic whose coordinators did not answer.

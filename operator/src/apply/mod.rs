@@ -11,7 +11,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy},
 };
 use serde_json::{Value, json};
-use tidemill_client::v1;
+use tidemill_client::{ClientError, ErrorCode, v1};
 use tidemill_types::{
     BookieState, ClusterId, MemberId, RequestId, SessionId,
     meta::{Command, Request},
@@ -208,20 +208,21 @@ impl Site<'_> {
                 self.patch_claim(&claim, MANAGER_DRAIN, json!({"metadata": metadata}), claim.clone()).await?;
                 let what = format!("{pod} ({uuid})");
                 let admin = self.link.admin().await.map_err(|why| transient(&what, &why))?;
-                admin.drain_bookie(&uuid, false).await.map_err(|e| transient(&what, &e))?;
+                admin.drain_bookie(&uuid, false).await.map_err(|e| self.refused(&what, &e))?;
                 Ok(Some(what))
             }
             Action::Undrain { uuid, pod, claim } => {
                 let what = format!("{pod} ({uuid})");
                 let admin = self.link.admin().await.map_err(|why| transient(&what, &why))?;
-                admin.drain_bookie(&uuid, true).await.map_err(|e| transient(&what, &e))?;
+                admin.drain_bookie(&uuid, true).await.map_err(|e| self.refused(&what, &e))?;
                 self.patch_claim(&claim, MANAGER_DRAIN, json!({"metadata": {}}), claim.clone()).await?;
                 Ok(Some(what))
             }
             Action::Retire { uuid, pod } => {
                 let what = format!("{pod} ({uuid})");
                 let admin = self.link.admin().await.map_err(|why| transient(&what, &why))?;
-                let (retired, _needs) = admin.retire_bookie(&uuid).await.map_err(|e| transient(&what, &e))?;
+                let retired = admin.retire_bookie(&uuid).await.map_err(|e| self.refused(&what, &e));
+                let (retired, _needs) = retired?;
                 Ok(retired.then_some(what))
             }
         }
@@ -231,7 +232,15 @@ impl Site<'_> {
     async fn announce(&self, pod: &str, member: String, cancel: bool) -> Result<(), ApplyError> {
         let control = self.link.control().await.map_err(|why| transient(pod, &why))?;
         let request = v1::AnnounceRestartRequest { member, cancel };
-        control.announce_restart(request).await.map_err(|e| transient(pod, &e)).map(drop)
+        control.announce_restart(request).await.map_err(|e| self.refused(pod, &e)).map(drop)
+    }
+
+    /// A call through a broker that failed.
+    fn refused(&self, what: &str, e: &ClientError) -> ApplyError {
+        if e.code == Some(ErrorCode::StaleOperatorEpoch) {
+            self.link.forget_epoch();
+        }
+        transient(what, e)
     }
 
     fn claims(&self) -> Api<PersistentVolumeClaim> {

@@ -23,7 +23,12 @@ pub(super) fn plan(input: &Input<'_>, consent: &Consent, wishes: &mut Wishes, dr
                 shrinking = true;
                 shrink(input, consent, set, pool.replicas, draft, &mut blocked)
             }
-            _ => pool.replicas,
+            Some(set) => {
+                let replicas = grow(input, set, pool.replicas);
+                shrinking |= replicas < pool.replicas;
+                replicas
+            }
+            None => pool.replicas,
         };
         wishes.pools.push((pool.clone(), replicas));
         leftovers(input, &name, replicas, draft);
@@ -105,6 +110,26 @@ fn shrink(
         }
     }
     replicas
+}
+
+/// The number of pods of a set that is not to get fewer. Who was retired before the wish was taken back never works again
+/// (rule 10): its pod and volume still go, from the highest number down, and the number returns with an empty volume.
+fn grow(input: &Input<'_>, set: &SetView, wished: i32) -> i32 {
+    let spent = |ordinal: i32| {
+        let claim = input.observed.claims.get(&claim_name(&set.name, ordinal));
+        // What a person retired is replaced by that person.
+        claim.is_some_and(|c| c.draining)
+            && identity(input, &Names::pod(&set.name, ordinal), claim)
+                .is_some_and(|uuid| volumes::retired(input, &uuid))
+    };
+    let mut replicas = set.replicas;
+    while replicas > 0 && spent(replicas - 1) {
+        replicas -= 1;
+    }
+    if replicas < set.replicas {
+        return replicas;
+    }
+    (replicas..wished).find(|ordinal| spent(*ordinal)).unwrap_or(wished)
 }
 
 /// Whether the pod may go: its uuid is retired, or it never had one that the quorum knows and its claim is not there.

@@ -135,3 +135,24 @@ fn rule_11_the_rest_goes_on_while_a_scale_down_waits() {
     w.observed.sets.get_mut("c-meta").unwrap().update_revision = Some("r2".into());
     assert_eq!(w.replaced(), ["c-meta-2"]);
 }
+
+#[test]
+fn rule_10_who_was_retired_before_the_wish_was_taken_back_returns_with_an_empty_volume() {
+    let mut w = World::settled(3, 5, 1);
+    let claim = "data-c-bookie-hot-4";
+    w.member("hot", 4, "uuid-4", "retired");
+    assert_eq!(replicas(&w, "hot"), 5, "a person retired it and replaces it");
+    w.observed.claims.get_mut(claim).unwrap().draining = true;
+    assert_eq!(replicas(&w, "hot"), 4);
+    assert!(why(&w).contains("one by one"), "not Ready with one bookie less: {}", why(&w));
+    assert_eq!(w.deeds(), [], "the volume waits until its pod is gone");
+    w.observed.pods.remove("c-bookie-hot-4");
+    w.observed.bookies.remove("c-bookie-hot-4");
+    w.observed.sets.get_mut("c-bookie-hot").unwrap().replicas = 4;
+    assert!(matches!(&w.deeds()[..], [Action::DeleteClaim { uuid, .. }] if uuid == "uuid-4"));
+    // A pod that came now would get the volume of the retired one.
+    assert_eq!(replicas(&w, "hot"), 4);
+    w.observed.claims.remove(claim);
+    assert_eq!(replicas(&w, "hot"), 5);
+    assert_eq!(why(&w), "");
+}

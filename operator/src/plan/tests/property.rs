@@ -18,6 +18,7 @@ proptest! {
         answers in any::<bool>(),
         pods in proptest::collection::vec(any::<bool>(), 5),
         noted in proptest::collection::vec(any::<bool>(), 5),
+        wished_so in any::<bool>(),
     ) {
         let mut w = World::settled(3, 5, 1);
         w.cluster.spec.bookie_pools[0].replicas = wished;
@@ -28,8 +29,10 @@ proptest! {
                 w.observed.pods.remove(&pod);
                 w.observed.bookies.remove(&pod);
             }
+            let claim = w.observed.claims.get_mut(&format!("data-{pod}")).unwrap();
+            claim.draining = wished_so;
             if !noted[usize::try_from(i).unwrap()] {
-                w.observed.claims.get_mut(&format!("data-{pod}")).unwrap().uuid = None;
+                claim.uuid = None;
             }
         }
         if !answers {
