@@ -57,18 +57,28 @@ impl Operator {
     /// # Errors
     /// One of them does not answer.
     pub fn sum(prefix: &str) -> Result<u64> {
-        let prefix = format!("tidemill_operator_{prefix}");
         let mut sum = 0;
         // One that is going may not answer any more.
         let all = list(NAMESPACE, "pods", "")?;
         for pod in all.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()) {
             let name = pod["metadata"]["name"].as_str().context("a pod without a name")?;
-            let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:7451/proxy/metrics");
-            let metrics = kubectl(&["get", "--raw", &path])?.ok()?.stdout;
-            for line in metrics.lines().filter(|line| line.starts_with(&prefix)) {
-                let value = line.rsplit_once(' ').context("a metric without a value")?.1;
-                sum += value.parse::<u64>().with_context(|| line.to_owned())?;
-            }
+            sum += Self::sum_of(name, prefix)?;
+        }
+        Ok(sum)
+    }
+
+    /// The same of one pod in the operator's namespace.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn sum_of(pod: &str, prefix: &str) -> Result<u64> {
+        let prefix = format!("tidemill_operator_{prefix}");
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:7451/proxy/metrics");
+        let metrics = kubectl(&["get", "--raw", &path])?.ok()?.stdout;
+        let mut sum = 0;
+        for line in metrics.lines().filter(|line| line.starts_with(&prefix)) {
+            let value = line.rsplit_once(' ').context("a metric without a value")?.1;
+            sum += value.parse::<u64>().with_context(|| line.to_owned())?;
         }
         Ok(sum)
     }

@@ -1,13 +1,14 @@
-//! Volumes grow, and an autoscaler owns the number of brokers.
+//! Volumes and the quorum grow, and an autoscaler owns the number of brokers.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tidemill_e2e::kube::{
-    CLUSTER, Namespace, Size, apply, cluster, condition, get, kubectl, list, patch, ready, seen, until,
+    CLUSTER, Job, Namespace, Size, apply, cluster, condition, get, kubectl, list, patch, ready, seen, until,
 };
 
+use crate::kills::summary;
 use crate::merge::merged;
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -64,6 +65,38 @@ fn claims(ns: &str) -> Result<Vec<Value>> {
 
 fn uids(ns: &str) -> Result<Vec<Value>> {
     Ok(list(ns, "pods", "tidemill.dev/cluster")?.iter().map(|pod| pod["metadata"]["uid"].clone()).collect())
+}
+
+#[test]
+#[ignore = "minutes: cargo xtask e2e --full"]
+fn the_quorum_grows_from_one_to_three_to_five_under_load() -> Result<()> {
+    let namespace = Namespace::with_cluster("quorum", Size { bookies: 4, brokers: 2, ..Size::SMALL })?;
+    let ns = namespace.name();
+    let id = |object: &Value| object["status"]["clusterId"].clone();
+    let before = get(ns, "cluster", CLUSTER)?.context("the Cluster is gone")?;
+    let verify = Job::start(ns, "verify", CLUSTER, &["verify", "--duration=240s", "--rate=300"], "")?;
+    until("the load", LIMIT, || Ok((verify.phase()? == "Running").then_some(())))?;
+    for count in [3, 5] {
+        patch(ns, "cluster", CLUSTER, &json!({ "spec": { "meta": { "replicas": count } } }))?;
+        let object = namespace.wait_ready("cluster", CLUSTER, LIMIT)?;
+        let members = object["status"]["members"].as_array().context("no members")?;
+        let voters = members.iter().filter(|member| member["role"] == "meta").count();
+        let (_, _, says) = condition(&object, "QuorumReady").context("no QuorumReady")?;
+        ensure!(voters == count && says == format!("{count} voters"), "{voters} voters, {says}: {members:?}");
+        ensure!(id(&object) == id(&before), "another cluster: {} after {}", id(&object), id(&before));
+    }
+    // The first one is one of five now, and may be away.
+    let first = format!("{CLUSTER}-meta-0");
+    kubectl(&["delete", "pod", &first, "-n", ns, "--grace-period=0", "--force"])?.ok()?;
+    namespace.create_topic(CLUSTER, "without-the-first", 1)?;
+    namespace.wait_ready("cluster", CLUSTER, LIMIT)?;
+    let running = verify.phase()? == "Running";
+    let report = verify.finish(LIMIT)?;
+    seen(format!(
+        "the quorum grown from 1 to 3 to 5 voters, its first one killed, under verify ({}): {}",
+        if running { "to the end" } else { "which ended before the last step" },
+        summary(&report)
+    ))
 }
 
 #[test]
