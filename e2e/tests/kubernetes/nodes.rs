@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 fn nodes_are_drained_one_by_one_under_load_and_budgets_hold() -> Result<()> {
     let namespace = Namespace::with_cluster("drain", Size::SAFE)?;
     let ns = namespace.name();
-    let verify = Job::start(ns, "verify", CLUSTER, &["verify", "--duration=240s", "--rate=300"], "")?;
+    let verify = Job::start(ns, "verify", CLUSTER, &["verify", "--duration=180s", "--rate=300"], "")?;
     until("the load", LIMIT, || Ok((verify.phase()? == "Running").then_some(())))?;
     let busy = node_of(ns, "verify")?;
     let nodes: Vec<String> = list(ns, "nodes", "")?

@@ -137,7 +137,7 @@ fn scale(count: u8) -> Result<()> {
 #[ignore = "minutes: cargo xtask e2e --full"]
 fn two_operators_that_both_lead_come_to_the_end_of_one() -> Result<()> {
     let namespace = Namespace::with_cluster("two", Size::SMALL)?;
-    let load = load(&namespace, "90s")?;
+    let load = load(&namespace, "60s")?;
     let second = Second::start()?;
     let before = second.passes()?;
     for count in [5, 3] {

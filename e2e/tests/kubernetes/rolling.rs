@@ -20,7 +20,7 @@ fn an_image_rolls_out_and_back_under_load() -> Result<()> {
     let ns = namespace.name();
     let before = images(ns)?;
     ensure!(before.len() == 1 && before[0] != next, "the pods run {before:?}");
-    let verify = Job::start(ns, "verify", CLUSTER, &["verify", "--duration=360s", "--rate=300"], "")?;
+    let verify = Job::start(ns, "verify", CLUSTER, &["verify", "--duration=240s", "--rate=300"], "")?;
     until("the load", LIMIT, || Ok((verify.phase()? == "Running").then_some(())))?;
     for image in [next, before[0].clone()] {
         let wanted = vec![image.clone()];
