@@ -1,7 +1,5 @@
 //! The operator dies, or there are two of it.
 
-#![expect(clippy::print_stderr, reason = "what could not be undone when a test ends is told beside its verdict")]
-
 use std::thread;
 use std::time::{Duration, Instant};
 
