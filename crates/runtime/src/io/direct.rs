@@ -117,7 +117,8 @@ mod tests {
         let path = dir.path().join("f");
         let file = fs::OpenOptions::new().create_new(true).read(true).write(true).open(&path).unwrap();
         let direct = Direct::default();
-        let bytes: Vec<u8> = (0..3 * GATHER + 2 * 4_096).map(|i| i.to_le_bytes()[0] ^ i.to_le_bytes()[1]).collect();
+        let bytes: Vec<u8> =
+            (0..3 * GATHER + 2 * 4_096).map(|i| i.to_le_bytes()[0] ^ i.to_le_bytes()[1]).collect();
         for cuts in [vec![], vec![1, 4_095, 4_096, 5_000, GATHER + 7, 3 * GATHER]] {
             let mut parts: Vec<&[u8]> = Vec::new();
             let mut from = 0;
