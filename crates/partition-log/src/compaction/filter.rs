@@ -117,3 +117,89 @@ fn stays<S: BuildHasher>(
     }
     record.value.is_some() || header.delete_horizon().is_none_or(|h| h > bounds.now_ms)
 }
+
+#[cfg(test)]
+mod tests {
+    use tidemill_record::{BatchBuilder, Compression, batches, records};
+
+    use super::*;
+
+    const APPENDED: i64 = 1_000;
+
+    fn batch(base: i64, pairs: &[(Option<&str>, Option<&str>)]) -> StoredBatch {
+        let mut b = BatchBuilder::new(Limits::DEFAULT);
+        for (k, v) in pairs {
+            b.append(APPENDED, k.map(str::as_bytes), v.map(str::as_bytes), &[]).unwrap();
+        }
+        let bytes = b.finish(Compression::None, None).unwrap();
+        StoredBatch { base_offset: Offset(base), append_time_ms: APPENDED, bytes }
+    }
+
+    /// Nothing is replaced, expired or deleted.
+    const BOUNDS: Bounds = Bounds {
+        log_start: Offset(0),
+        upto: Offset(1_000),
+        now_ms: APPENDED,
+        horizon_ms: 2 * APPENDED,
+        expired_ms: None,
+    };
+
+    fn filter(bounds: Bounds, keys: &[(&str, i64)], batch: &StoredBatch) -> (Vec<i64>, Filtered) {
+        let mut map = KeyMap::new(1 << 20, 10);
+        for (key, at) in keys {
+            map.put(key.as_bytes(), Offset(*at));
+        }
+        let left = Filter::new(map, bounds, Limits::DEFAULT).filter(batch).unwrap();
+        let offsets = left.batch.iter().flat_map(|b| batches(b.bytes.clone())).flat_map(|b| {
+            let b = b.unwrap();
+            let base = b.header.base_offset.0;
+            records(&b.bytes, &Limits::DEFAULT)
+                .unwrap()
+                .map(move |r| base + i64::from(r.unwrap().offset_delta))
+        });
+        (offsets.collect(), left)
+    }
+
+    #[test]
+    fn records_without_a_key_stay() {
+        let b = batch(10, &[(None, Some("1")), (Some("a"), Some("2")), (None, Some("3"))]);
+        let (left, count) = filter(BOUNDS, &[("a", 50)], &b);
+        assert_eq!((left, count.kept, count.dropped), (vec![10, 12], 2, 1));
+    }
+
+    #[test]
+    fn what_is_below_the_log_start_goes_in_the_middle_of_a_batch_too() {
+        let b = batch(10, &[(Some("a"), Some("1")), (Some("b"), Some("2")), (Some("c"), Some("3"))]);
+        for (log_start, rest) in [(10, vec![10, 11, 12]), (12, vec![12]), (13, vec![]), (14, vec![])] {
+            let bounds = Bounds { log_start: Offset(log_start), ..BOUNDS };
+            let (left, count) = filter(bounds, &[], &b);
+            assert_eq!(
+                (&left, count.kept as usize, count.dropped as usize),
+                (&rest, rest.len(), 3 - rest.len())
+            );
+        }
+        // Also where keys are not known any more.
+        let bounds = Bounds { log_start: Offset(13), upto: Offset(5), ..BOUNDS };
+        assert_eq!(filter(bounds, &[], &b).1.batch, None);
+    }
+
+    #[test]
+    fn expired_records_go_whether_replaced_or_not() {
+        let b = batch(10, &[(Some("a"), Some("1")), (None, Some("2"))]);
+        for (expired_ms, rest) in [(None, 2), (Some(APPENDED - 1), 2), (Some(APPENDED), 0)] {
+            let (left, count) = filter(Bounds { expired_ms, ..BOUNDS }, &[], &b);
+            assert_eq!(
+                (left.len(), count.dropped),
+                (rest, 2 - u32::try_from(rest).unwrap()),
+                "{expired_ms:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn from_the_bound_on_a_batch_is_copied_whatever_is_known() {
+        let b = batch(10, &[(Some("a"), Some("1")), (Some("a"), Some("2"))]);
+        assert_eq!(filter(Bounds { upto: Offset(10), ..BOUNDS }, &[("a", 11)], &b).0, [10, 11]);
+        assert_eq!(filter(Bounds { upto: Offset(11), ..BOUNDS }, &[("a", 11)], &b).0, [11]);
+    }
+}

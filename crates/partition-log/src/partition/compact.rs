@@ -41,7 +41,8 @@ pub(super) struct Compacting {
     running: bool,
     /// Ledgers at the front of the chain that are known to be clean.
     clean: Vec<LedgerId>,
-    /// From then on a tombstone of the clean ledgers may go, ms; as far as passes of this owner know.
+    /// From then on a tombstone of the clean ledgers may go, ms: by the last pass of this owner, and before its first one the
+    /// latest time that an owner before it can have set.
     pub(super) horizon_ms: Option<i64>,
     /// Output of passes that failed, to be discarded.
     pub(super) orphans: Vec<LedgerId>,
@@ -142,10 +143,15 @@ impl PartitionLog {
             let mut core = self.core.lock();
             let cleanup = core.config.cleanup;
             let log_start = core.log_start;
+            let latest_horizon = self.horizon_ms(&cleanup);
             let c = core.compaction.get_or_insert_default();
             c.status.dirty_permille = Some(plan::dirty_permille(&pieces));
             let clean = plan::clean_prefix(&pieces);
             c.clean = input.iter().take(clean).map(|(l, _)| l.id).collect();
+            if clean > 0 && c.status.passes == 0 {
+                // Others compacted these, and what horizons they gave is known to nobody without reading it all.
+                c.horizon_ms.get_or_insert(latest_horizon);
+            }
             c.status.clean_to = pieces.get(clean).map(|p| p.base).or(end_of(&pieces)).unwrap_or(log_start);
             let least = cleanup.min_dirty_permille.unwrap_or(self.ctx.config.min_dirty_permille);
             Rule { min_dirty_permille: least, tombstones_due: tombstones }

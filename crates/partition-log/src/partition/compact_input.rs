@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tidemill_ledger::LedgerReader;
 use tidemill_record::{BatchHeader, Limits};
-use tidemill_types::{EntryId, LedgerRecord, Offset};
+use tidemill_types::{Cleanup, EntryId, LedgerRecord, Offset};
 
 use super::{
     PartitionLog,
@@ -168,19 +168,23 @@ impl PartitionLog {
 
     fn bounds(&self, job: &Job, upto: Offset) -> Bounds {
         let core = self.core.lock();
-        let cleanup = core.config.cleanup;
-        let delete_horizon = self.ctx.config.delete_horizon.as_millis();
-        let delete_horizon = i64::try_from(cleanup.delete_horizon_ms.map_or(delete_horizon, u128::from));
-        let own = self.ctx.clock.realtime_ms();
-        let now = self.ctx.meta.quorum_time_ms().unwrap_or(own).max(own);
         Bounds {
             log_start: job.log_start,
             upto,
             // What has surely passed; until that is known no tombstone goes.
             now_ms: self.ctx.meta.confirmed_time_ms().unwrap_or(i64::MIN),
-            horizon_ms: now.saturating_add(delete_horizon.unwrap_or(i64::MAX)),
+            horizon_ms: self.horizon_ms(&core.config.cleanup),
             expired_ms: self.rule(&core).expired_at,
         }
+    }
+
+    /// Delete horizon of a tombstone that is compacted now for the first time, ms.
+    pub(super) fn horizon_ms(&self, cleanup: &Cleanup) -> i64 {
+        let delete_horizon = self.ctx.config.delete_horizon.as_millis();
+        let delete_horizon = i64::try_from(cleanup.delete_horizon_ms.map_or(delete_horizon, u128::from));
+        let own = self.ctx.clock.realtime_ms();
+        let now = self.ctx.meta.quorum_time_ms().unwrap_or(own).max(own);
+        now.saturating_add(delete_horizon.unwrap_or(i64::MAX))
     }
 
     fn packer_config(&self) -> PackerConfig {

@@ -247,6 +247,36 @@ async fn tombstones_live_for_the_horizon_from_their_first_compaction() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tombstones_go_though_whoever_compacted_them_is_gone() {
+    let c = cluster(|c| c.delete_horizon = Duration::from_mins(1));
+    let b = c.broker(1);
+    let log = c.serve(&b).await;
+    log.set_config(Arc::new(config(CleanupPolicy::Compact)));
+    let mut map = Map::new();
+    let tombstone = put(&log, "gone", None).await;
+    fill(&b, &log, 3, 5, &mut map).await;
+    passes(&b, &log, 1).await;
+    let has = |seen: &[Seen]| seen.iter().any(|s| s.0 == tombstone.0);
+    // The next owner compacts for nothing but expired tombstones, and did not give the horizon.
+    let other = c.broker(2);
+    let log = c.serve(&other).await;
+    let rule = Cleanup { min_dirty_permille: Some(1_000), ..config(CleanupPolicy::Compact).cleanup };
+    log.set_config(Arc::new(TopicConfig { cleanup: rule, ..config(CleanupPolicy::Compact) }));
+    // Its state stands in a ledger of its own from the first record on, so that the older ones may be replaced.
+    put(&log, "key-0", Some("x")).await;
+    map.insert("key-0".into(), "x".into());
+    tick_until(&other, &log, "a look", || log.describe().compaction.is_some_and(|c| c.clean_to > tombstone))
+        .await;
+    assert_eq!(log.describe().compaction.unwrap().passes, 0);
+    assert!(has(&read_all(&log, Offset(0), 1).await.0));
+    other.meta.confirmed.store(NOW_MS + 86_400_000, Ordering::SeqCst);
+    passes(&other, &log, 1).await;
+    let (seen, _) = read_all(&log, Offset(0), 1).await;
+    assert!(!has(&seen));
+    assert_eq!(map_of(&seen), map);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_next_owner_knows_the_producers_of_records_that_are_gone() {
     let c = cluster(|_| {});
     let b = c.broker(1);
