@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the examples of one language against a cluster of its own, on free ports and in a temporary directory:
-#   examples/run.sh python|go
+#   examples/run.sh rust|python|go
 # TIDEMILL_BIN names the binary; without it the debug build is taken.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,10 +15,14 @@ fail() {
     exit 1
 }
 
-[[ $language == python || $language == go ]] || fail "which examples: examples/run.sh python|go"
+[[ $language == rust || $language == python || $language == go ]] || fail "which examples: examples/run.sh rust|python|go"
 [[ -x $tidemill ]] || fail "$tidemill is not there: run cargo build --workspace first, or set TIDEMILL_BIN"
+if [[ $language == rust ]]; then
+    # Only for the ports and for asking whether the cluster is ready.
+    python=python3
+fi
 # The Go stubs are made by the protoc that grpcio-tools brings along, so both need the environment.
-if [[ ! -x $python ]]; then
+if [[ $language != rust && ! -x $python ]]; then
     command -v python3 >/dev/null || fail "Python 3 is not installed"
     python3 -m venv "$target/venv"
     "$target/venv/bin/pip" install --quiet --disable-pip-version-check -r examples/python/requirements.txt
@@ -63,7 +67,9 @@ for ((tries = 0; ; tries++)); do
 done
 
 server=127.0.0.1:$grpc
-if [[ $language == python ]]; then
+if [[ $language == rust ]]; then
+    "$target/debug/examples/group" "$server"
+elif [[ $language == python ]]; then
     "$python" examples/python/roundtrip.py --server "$server"
     "$python" examples/python/group.py --server "$server" --expect 1000
     "$python" examples/python/group.py --server "$server" --expect 0

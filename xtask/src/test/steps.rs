@@ -124,6 +124,13 @@ pub(super) const STEPS: &[Step] = &[
         counts: Counts::Harness,
     },
     Step {
+        name: "examples-rust",
+        about: "the Rust example against a cluster",
+        command: Command::Program { program: "examples/run.sh", args: &["rust"], dir: "." },
+        quick: None,
+        counts: Counts::One,
+    },
+    Step {
         name: "examples-python",
         about: "the Python example against a cluster",
         command: Command::Program { program: "examples/run.sh", args: &["python"], dir: "." },
