@@ -23,7 +23,7 @@ pub(crate) enum Exit {
 }
 
 /// `error: <what failed>: <why> (<code>)`, then `help: <what to do>`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CliError {
     pub(crate) what: String,
     pub(crate) why: String,

@@ -1,9 +1,18 @@
 //! What a user types, from the first topic to the errors, with the real binary.
 
-use std::{collections::BTreeSet, fmt::Write, net::TcpListener, thread, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt::Write,
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
-use tidemill_e2e::{Cluster, Finished, Options, tidemill};
+use tidemill_e2e::{Cluster, Finished, Options, binary, run, tidemill};
 
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -149,6 +158,50 @@ fn a_start_that_cannot_work_says_why() -> Result<()> {
     let shown = tidemill(&["broker", "--print-config", "--zone=z1"], b"", LIMIT)?.ok()?.stdout;
     ensure!(shown.contains("zone: \"z1\"  # flag"), "{shown}");
     Ok(())
+}
+
+#[test]
+fn what_could_not_be_printed_is_not_committed() -> Result<()> {
+    let mut cluster = Cluster::start(Options::default())?;
+    at(&cluster, &["topic", "create", "t", "--partitions=1"], b"")?.ok()?;
+    at(&cluster, &["produce", "t"], lines(1, 10).as_bytes())?.ok()?;
+    let consume = ["consume", "t", "--group=g", "--until-end"];
+    let mut full = Command::new("sh");
+    full.args(["-c", "exec \"$0\" \"$@\" >/dev/full"]).arg(binary()?).args(consume);
+    full.arg(format!("--server={}", cluster.server()));
+    let done = run(&mut full, b"", LIMIT)?;
+    ensure!(done.code == Some(1) && done.stderr.contains("standard output"), "{done:?}");
+    let again = at(&cluster, &consume, b"")?.ok()?.stdout;
+    ensure!(numbers(&again)? == (1..=10).collect(), "{again:?}");
+    cluster.stop()
+}
+
+#[test]
+fn the_system_may_choose_the_ports() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = format!("--data-dir={}", dir.path().join("d").display());
+    let mut up = Command::new(binary()?)
+        .args(["up", &data, "--listen=127.0.0.1:0", "--http=127.0.0.1:0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let said = BufReader::new(up.stderr.take().context("stderr")?).lines();
+    let (tell, heard) = mpsc::channel();
+    let listener = thread::spawn(move || {
+        for line in said.map_while(Result::ok) {
+            if let Some(rest) = line.strip_prefix("tidemill serves on ") {
+                drop(tell.send(rest.split_whitespace().next().unwrap_or_default().to_owned()));
+            }
+        }
+    });
+    let result = heard.recv_timeout(LIMIT).context("it does not serve").and_then(|address| {
+        ensure!(!address.ends_with(":0"), "{address}");
+        tidemill(&["topic", "create", "t", &format!("--server={address}")], b"", LIMIT)?.ok().map(drop)
+    });
+    run(Command::new("kill").arg(up.id().to_string()), b"", LIMIT)?.ok()?;
+    up.wait()?;
+    drop(listener.join());
+    result
 }
 
 #[test]

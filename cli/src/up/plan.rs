@@ -58,7 +58,12 @@ impl Plan {
             keys
         })?;
         if let Some(first) = brokers.first_mut() {
+            let chosen = first.listen.port();
             first.listen = args.listen;
+            if first.listen.port() == 0 {
+                // What it gets is told to clients and looked for by `ready`, so it is chosen here.
+                first.listen.set_port(chosen);
+            }
         }
         let mut plan = Self { metas, bookies, brokers };
         for member in plan.metas.iter_mut().chain(&mut plan.bookies).chain(&mut plan.brokers) {

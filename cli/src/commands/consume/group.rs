@@ -28,8 +28,10 @@ struct Member<'a> {
     client: &'a Client,
     group: &'a str,
     consumer: GroupConsumer,
-    /// Behind what was printed and is not committed yet.
+    /// Behind what was given to the printer.
     printed: BTreeMap<TopicPartition, i64>,
+    /// Behind what is on standard output and is not committed yet.
+    written: BTreeMap<TopicPartition, i64>,
     /// With `--until-end`.
     ends: Option<Ends>,
     /// The same ends, for those that others read.
@@ -48,7 +50,7 @@ pub(super) async fn read(
     let mut m = join(args, group, client).await?;
     let done = m.run(args, what, printer, stop).await;
     // Whatever ended it: what is on standard output is committed, and the others need not wait for the session.
-    let written = printer.write();
+    let written = m.write(printer);
     let committed = m.commit().await;
     m.consumer.leave().await;
     done.and(written).and(committed)
@@ -78,8 +80,8 @@ async fn join<'a>(args: &ConsumeArgs, group: &'a str, client: &'a Client) -> Res
     };
     let consumer = client.group_consumer(config).await.map_err(|e| failed(&e))?;
     let ends = args.until_end.then(|| Ends::new(all_ends.iter().map(|(p, end)| (p.clone(), -1, *end))));
-    let printed = BTreeMap::new();
-    Ok(Member { client, group, consumer, printed, ends, all_ends, committed_at: Instant::now() })
+    let (printed, written) = (BTreeMap::new(), BTreeMap::new());
+    Ok(Member { client, group, consumer, printed, written, ends, all_ends, committed_at: Instant::now() })
 }
 
 impl Member<'_> {
@@ -108,7 +110,7 @@ impl Member<'_> {
                 }
             }
             // On standard output first, committed then.
-            printer.write()?;
+            self.write(printer)?;
             if self.committed_at.elapsed() >= COMMIT {
                 self.commit().await?;
             }
@@ -131,16 +133,18 @@ impl Member<'_> {
         match event {
             GroupEvent::Assigned(_) => Ok(false),
             GroupEvent::Revoking(parts) => {
-                printer.write()?;
+                self.write(printer)?;
                 self.commit().await?;
                 for p in parts {
                     self.printed.remove(&p);
+                    self.written.remove(&p);
                 }
                 Ok(false)
             }
             GroupEvent::Lost(parts) => {
                 for p in &parts {
                     self.printed.remove(p);
+                    self.written.remove(p);
                 }
                 let n = parts.len();
                 output::note(&format!("warning: {n} partitions went to other members before a commit"));
@@ -176,10 +180,16 @@ impl Member<'_> {
         Ok(done)
     }
 
+    fn write(&mut self, printer: &mut Printer) -> Result<(), CliError> {
+        printer.write()?;
+        self.written.append(&mut self.printed);
+        Ok(())
+    }
+
     async fn commit(&mut self) -> Result<(), CliError> {
         self.committed_at = Instant::now();
-        let printed = std::mem::take(&mut self.printed);
-        match self.consumer.commit_offsets(printed).await {
+        let written = std::mem::take(&mut self.written);
+        match self.consumer.commit_offsets(written).await {
             Ok(()) => Ok(()),
             // Somebody else reads them again: printed twice, never lost.
             Err(e) if matches!(e.code, Some(ErrorCode::FencedMember | ErrorCode::UnknownMember)) => {

@@ -102,6 +102,7 @@ async fn consume(
         left: args.max,
         printed: done.clone(),
         out: Vec::new(),
+        broken: None,
         lost: 0,
     };
     let result = match &args.group {
@@ -204,6 +205,8 @@ struct Printer {
     left: Option<u64>,
     printed: Arc<AtomicU64>,
     out: Vec<u8>,
+    /// Why standard output takes no more: what was given since is printed by nobody.
+    broken: Option<CliError>,
     /// Offsets of gaps by data loss.
     lost: u64,
 }
@@ -247,12 +250,17 @@ impl Printer {
         Ok(self.left == Some(0))
     }
 
+    /// Everything given so far is on standard output.
     fn write(&mut self) -> Result<(), CliError> {
+        if let Some(e) = &self.broken {
+            return Err(e.clone());
+        }
         if self.out.is_empty() {
             return Ok(());
         }
         let done = output::write_to(&mut std::io::stdout().lock(), &self.out);
         self.out.clear();
+        self.broken = done.as_ref().err().cloned();
         done
     }
 }
@@ -336,7 +344,8 @@ mod tests {
         };
         let printed = Arc::new(AtomicU64::new(0));
         let form = format::parse("value").unwrap();
-        let mut p = Printer { form, left: Some(4), printed: printed.clone(), out: Vec::new(), lost: 0 };
+        let mut p =
+            Printer { form, left: Some(4), printed: printed.clone(), out: Vec::new(), broken: None, lost: 0 };
         assert!(!p.event(batch(0)).unwrap());
         assert!(p.event(batch(3)).unwrap());
         assert_eq!(p.out, b"v0\nv1\nv2\nv3\n");
