@@ -62,9 +62,24 @@ async fn send(tx: &Sender, event: Event, more: bool) -> Result<(), Over> {
 async fn run(node: &Arc<Node>, tx: &Sender, from: Revision, topics_only: bool) -> Result<(), Over> {
     let mut at = from;
     let mut applied = node.machine.subscribe();
-    // Versions never regress: whoever saw a later revision is not served an earlier one.
-    if timeout(CATCH_UP, applied.wait_for(|now| *now >= at)).await.is_err() {
-        let why = format!("this member is behind revision {at}");
+    // Versions never regress: whoever saw a later revision is not served an earlier one. A member without a cluster, perhaps because its
+    // disk is new, knows nothing: an empty view would say that nothing exists.
+    let served = async {
+        loop {
+            let now = *applied.borrow_and_update();
+            if now >= at && node.machine.with(State::cluster).is_some() {
+                return;
+            }
+            if applied.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    if timeout(CATCH_UP, served).await.is_err() {
+        let why = match node.cluster.get() {
+            Some(_) => format!("this member is behind revision {at}"),
+            None => "this member has heard of no cluster yet".to_owned(),
+        };
         let _gone = tx.send(Err(refuse_for_now(ErrorCode::QuorumUnavailable, &why, 100))).await;
         return Err(Over);
     }

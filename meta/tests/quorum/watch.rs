@@ -7,7 +7,7 @@ use tidemill_types::{
 };
 use tonic::Streaming;
 
-use crate::common::{PATIENCE, Three, stub};
+use crate::common::{Client, Member, PATIENCE, Three, cluster, stub};
 
 async fn watch(address: &str, from_revision: u64) -> Streaming<WatchEvent> {
     let request = WatchRequest { cluster: Vec::new(), from_revision, topics_only: false };
@@ -76,4 +76,21 @@ async fn a_member_that_is_behind_the_watcher_does_not_serve_it() {
     let refused = tokio::time::timeout(PATIENCE, events.message()).await.unwrap().unwrap_err();
     assert!(refused.message().contains("behind revision 1000000"), "{refused}");
     three.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_knows_nothing_says_nothing() {
+    let mut member = Member::start(|_| {}).await;
+    let address = member.address();
+    let mut events = watch(&address, 0).await;
+    let refused = tokio::time::timeout(PATIENCE, events.message()).await.unwrap().unwrap_err();
+    assert!(refused.message().contains("no cluster yet"), "{refused}");
+    // A watch that waits is served when there is something to say.
+    let mut events = watch(&address, 0).await;
+    Client::new(vec![address.clone()]).meta.initialize(cluster(), &[address]).await.unwrap();
+    let first = next(&mut events).await;
+    let Some(Event::View(bytes)) = first.event else { panic!("{first:?}") };
+    let view = tidemill_metadata::codec::decode_view(&bytes).unwrap();
+    assert_eq!(view.cluster, Some(cluster()));
+    member.stop().await;
 }
