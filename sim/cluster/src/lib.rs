@@ -1,6 +1,7 @@
 //! Whole clusters in one process: quorum, bookies, brokers and clients as they are in production, on a simulated network, simulated disks
 //! and simulated clocks. One seed is one run (docs/safety.md).
 
+mod clients;
 pub mod clock;
 pub mod hosts;
 pub mod load;
