@@ -12,20 +12,23 @@ use crate::{
 
 pub(crate) type Item = (EntryId, ReadOutcome);
 
+/// Consecutive entries.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) ledger: LedgerId,
+    pub(crate) first: EntryId,
+    pub(crate) max_entries: usize,
+    /// At least one entry is read, whatever its size.
+    pub(crate) max_bytes: usize,
+}
+
 /// See [`crate::Engine::read_range`].
-pub(crate) fn read_range(
-    shared: &Shared,
-    id: LedgerId,
-    first: EntryId,
-    max_entries: usize,
-    max_bytes: usize,
-    mode: ReadMode,
-) -> Vec<Item> {
+pub(crate) fn read_range(shared: &Shared, wanted: Wanted, mode: ReadMode) -> Vec<Item> {
     let mut out = Vec::new();
     if mode == ReadMode::Head {
-        read_heads(shared, id, first, max_entries, max_bytes, &mut out);
+        read_heads(shared, wanted, &mut out);
     } else {
-        wave::read(shared, id, first, max_entries, max_bytes, &mut out);
+        wave::read(shared, wanted, &mut out);
     }
     if let Some(end) = out.iter().position(|(_, o)| !matches!(o, ReadOutcome::Entry(_))) {
         out.truncate(end + 1);
@@ -33,23 +36,16 @@ pub(crate) fn read_range(
     out
 }
 
-fn read_heads(
-    shared: &Shared,
-    id: LedgerId,
-    first: EntryId,
-    max_entries: usize,
-    max_bytes: usize,
-    out: &mut Vec<Item>,
-) {
-    let (mut entry, mut bytes) = (first, 0);
-    while out.len() < max_entries {
-        let outcome = lookup::read(shared, id, entry, ReadMode::Head);
+fn read_heads(shared: &Shared, wanted: Wanted, out: &mut Vec<Item>) {
+    let (mut entry, mut bytes) = (wanted.first, 0);
+    while out.len() < wanted.max_entries {
+        let outcome = lookup::read(shared, wanted.ledger, entry, ReadMode::Head);
         let ReadOutcome::Entry(b) = &outcome else {
             out.push((entry, outcome));
             return;
         };
         bytes += b.len();
-        if bytes > max_bytes && !out.is_empty() {
+        if bytes > wanted.max_bytes && !out.is_empty() {
             return;
         }
         out.push((entry, outcome));

@@ -29,7 +29,7 @@ use crate::{
         LacOutcome, LastEntryOutcome, RangesOutcome, ReadMode, ReadOutcome, TouchTicket, UnknownReason,
         WriteOutcome,
     },
-    range,
+    range::{self, Wanted},
     report::{BootReport, EngineInfo, FinishBoot, LedgerSummary},
     rewrite,
     scrub::{self, ScrubPosition, Scrubbed},
@@ -215,7 +215,7 @@ impl Engine {
         max_bytes: usize,
         mode: ReadMode,
     ) -> Vec<(EntryId, ReadOutcome)> {
-        range::read_range(&self.shared, ledger, first, max_entries, max_bytes, mode)
+        range::read_range(&self.shared, Wanted { ledger, first, max_entries, max_bytes }, mode)
     }
 
     /// The highest entry held.
