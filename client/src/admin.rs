@@ -2,32 +2,27 @@
 
 use tidemill_proto::v1;
 use tidemill_types::ErrorCode;
-use tonic::Request;
 
-use crate::{Client, ClientError, call::Call, control::under};
+use crate::{Client, ClientError, epoch::Epoch};
 
 /// Administration through any broker. Each operation retries what can succeed later, within the client's deadline.
 #[derive(Clone, Debug)]
 pub struct Admin {
     client: Client,
-    epoch: Option<u64>,
+    epoch: Epoch,
 }
 
 impl Admin {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, epoch: None }
+        Self { client, epoch: Epoch::default() }
     }
 
     /// The same under an operator epoch: every call is refused with `STALE_OPERATOR_EPOCH` once another operator has acquired
     /// a later one.
     #[must_use]
     pub fn with_operator_epoch(mut self, epoch: u64) -> Self {
-        self.epoch = Some(epoch);
+        self.epoch = Epoch(Some(epoch));
         self
-    }
-
-    fn request<T>(&self, call: &Call, body: T) -> Request<T> {
-        under(self.epoch, call.request(body))
     }
 
     /// Creates a topic. Config keys: `copies`, `ackQuorum`, `retention.ms`, `retention.bytes`, `max.message.bytes`,
@@ -56,7 +51,7 @@ impl Admin {
             .call_any(&what, |call| {
                 let mut body = request.clone();
                 body.if_not_exists |= call.repeated;
-                let request = self.request(&call, body);
+                let request = self.epoch.request(&call, body);
                 async move { call.admin().create_topic(request).await }
             })
             .await?;
@@ -79,7 +74,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.admin().alter_topic(request).await }
             })
             .await?;
@@ -96,7 +91,7 @@ impl Admin {
             .client
             .call_any(&format!("delete topic {name}"), |call| {
                 repeated.store(call.repeated, std::sync::atomic::Ordering::Relaxed);
-                let request = self.request(&call, v1::DeleteTopicRequest { name: name.to_owned() });
+                let request = self.epoch.request(&call, v1::DeleteTopicRequest { name: name.to_owned() });
                 async move { call.admin().delete_topic(request).await }
             })
             .await;
@@ -138,7 +133,7 @@ impl Admin {
             v1::DeleteRecordsRequest { topic: topic.to_owned(), partition, before: before.unwrap_or(-1) };
         self.client
             .call_any(&format!("delete records of {topic}/{partition}"), |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.admin().delete_records(request).await }
             })
             .await
@@ -151,7 +146,7 @@ impl Admin {
     pub async fn cluster_status(&self) -> Result<v1::ClusterStatusResponse, ClientError> {
         self.client
             .call_any("cluster status", |call| {
-                let request = self.request(&call, v1::ClusterStatusRequest {});
+                let request = self.epoch.request(&call, v1::ClusterStatusRequest {});
                 async move { call.admin().cluster_status(request).await }
             })
             .await
@@ -167,7 +162,7 @@ impl Admin {
     ) -> Result<v1::ListLedgersResponse, ClientError> {
         self.client
             .call_any("list ledgers", |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.admin().list_ledgers(request).await }
             })
             .await
@@ -184,8 +179,9 @@ impl Admin {
     ) -> Result<v1::DescribePartitionResponse, ClientError> {
         self.client
             .call_any(&format!("describe partition {topic}/{partition}"), |call| {
-                let request =
-                    self.request(&call, v1::DescribePartitionRequest { topic: topic.to_owned(), partition });
+                let request = self
+                    .epoch
+                    .request(&call, v1::DescribePartitionRequest { topic: topic.to_owned(), partition });
                 async move { call.admin().describe_partition(request).await }
             })
             .await
@@ -201,7 +197,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.admin().drain_bookie(request).await }
             })
             .await?;
@@ -218,7 +214,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.admin().mark_bookie_lost(request).await }
             })
             .await?;
@@ -236,7 +232,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.admin().retire_bookie(request).await }
             })
             .await?;
@@ -253,7 +249,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.admin().describe_bookie(request).await }
             })
             .await?;
@@ -275,7 +271,7 @@ impl Admin {
         let answer = self
             .client
             .call_any(&what, |call| {
-                let request = self.request(&call, request);
+                let request = self.epoch.request(&call, request);
                 async move { call.admin().force_close_ledger(request).await }
             })
             .await?;

@@ -2,19 +2,16 @@
 
 use tidemill_proto::v1;
 use tidemill_types::ErrorCode;
-use tonic::{Request, Streaming, metadata::MetadataValue};
+use tonic::{Request, Streaming};
 
-use crate::{Client, ClientError, call::Call};
-
-/// gRPC metadata that carries the operator epoch, decimal.
-pub const OPERATOR_EPOCH: &str = "tidemill-operator-epoch";
+use crate::{Client, ClientError, epoch::Epoch};
 
 /// The control service through any broker. Each call retries what can succeed later, within the client's deadline; all but
 /// [`Self::acquire_operator_epoch`] may be repeated without harm.
 #[derive(Clone, Debug)]
 pub struct Control {
     client: Client,
-    epoch: Option<u64>,
+    epoch: Epoch,
 }
 
 macro_rules! calls {
@@ -29,7 +26,7 @@ macro_rules! calls {
                 pub async fn $name(&self, request: v1::$request) -> Result<v1::$response, ClientError> {
                     self.client
                         .call_any($what, |call| {
-                            let request = self.request(&call, request.clone());
+                            let request = self.epoch.request(&call, request.clone());
                             async move { call.control().$name(request).await }
                         })
                         .await
@@ -68,21 +65,21 @@ calls! {
 
 impl Control {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, epoch: None }
+        Self { client, epoch: Epoch::default() }
     }
 
     /// The same with an epoch that every call carries from now on: a call is refused with `STALE_OPERATOR_EPOCH` once
     /// another operator has acquired a later one.
     #[must_use]
     pub fn with_operator_epoch(mut self, epoch: u64) -> Self {
-        self.epoch = Some(epoch);
+        self.epoch = Epoch(Some(epoch));
         self
     }
 
     /// The epoch that calls carry.
     #[must_use]
     pub fn operator_epoch(&self) -> Option<u64> {
-        self.epoch
+        self.epoch.0
     }
 
     /// Raises the operator epoch and returns the new one. A try whose outcome is unknown is repeated: then one epoch is
@@ -110,24 +107,12 @@ impl Control {
         let stream = self
             .client
             .call_any("watch topics", |call| {
-                let request = under(self.epoch, Request::new(v1::WatchTopicsRequest { from_revision }));
+                let request = self.epoch.mark(Request::new(v1::WatchTopicsRequest { from_revision }));
                 async move { call.control().watch_topics(request).await }
             })
             .await?;
         Ok(TopicEvents { stream })
     }
-
-    fn request<T>(&self, call: &Call, body: T) -> Request<T> {
-        under(self.epoch, call.request(body))
-    }
-}
-
-/// The call under an operator epoch, if the caller has one.
-pub(crate) fn under<T>(epoch: Option<u64>, mut request: Request<T>) -> Request<T> {
-    if let Some(epoch) = epoch {
-        request.metadata_mut().insert(OPERATOR_EPOCH, MetadataValue::from(epoch));
-    }
-    request
 }
 
 /// Receives changes of topics.

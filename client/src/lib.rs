@@ -30,6 +30,7 @@ mod client;
 mod config;
 mod consumer;
 mod control;
+mod epoch;
 mod error;
 mod group;
 mod offsets;
@@ -46,7 +47,8 @@ pub use config::ClientConfig;
 pub use consumer::{
     ConsumedBatch, ConsumedRecord, Consumer, ConsumerConfig, Event, Gap, GapKind, Start, TopicPartition,
 };
-pub use control::{Control, OPERATOR_EPOCH, TopicEvents};
+pub use control::{Control, TopicEvents};
+pub use epoch::OPERATOR_EPOCH;
 pub use error::{ClientError, OwnerHint};
 pub use group::{
     CommitMode, CommittedPosition, GroupConsumer, GroupConsumerConfig, GroupEvent, Groups, ResetTo,

@@ -1,16 +1,15 @@
 //! Groups as an operator sees them.
 
 use tidemill_proto::v1::{self, reset_offsets_request::To};
-use tonic::Request;
 
 use super::{CommittedPosition, offsets};
-use crate::{Client, ClientError, TopicPartition, call::Call, control::under};
+use crate::{Client, ClientError, TopicPartition, epoch::Epoch};
 
 /// Administration of groups. Each operation retries what can succeed later, within the client's deadline.
 #[derive(Clone, Debug)]
 pub struct Groups {
     client: Client,
-    epoch: Option<u64>,
+    epoch: Epoch,
 }
 
 /// Where committed offsets are moved to.
@@ -56,19 +55,15 @@ impl ResetTo {
 
 impl Groups {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, epoch: None }
+        Self { client, epoch: Epoch::default() }
     }
 
     /// The same with an operator epoch, which calls that change something carry from now on: they are refused with
     /// `STALE_OPERATOR_EPOCH` once another operator has acquired a later one.
     #[must_use]
     pub fn with_operator_epoch(mut self, epoch: u64) -> Self {
-        self.epoch = Some(epoch);
+        self.epoch = Epoch(Some(epoch));
         self
-    }
-
-    fn request<T>(&self, call: &Call, body: T) -> Request<T> {
-        under(self.epoch, call.request(body))
     }
 
     /// All groups, and the partitions of the offsets topic whose coordinators did not answer.
@@ -167,7 +162,7 @@ impl Groups {
         let group = request.group.clone();
         self.client
             .call_coordinator(&group, &format!("reset group {group}"), |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.groups().reset_offsets(request).await }
             })
             .await
@@ -184,7 +179,7 @@ impl Groups {
         let group = request.group.clone();
         self.client
             .call_coordinator(&group, &format!("declare group {group}"), |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.groups().declare_group(request).await }
             })
             .await
@@ -204,7 +199,7 @@ impl Groups {
             v1::ReleaseGroupRequest { group: group.to_owned(), claim_uid: claim_uid.to_owned(), delete };
         self.client
             .call_coordinator(group, &format!("release group {group}"), |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.groups().release_group(request).await }
             })
             .await
@@ -217,7 +212,7 @@ impl Groups {
     pub async fn delete(&self, group: &str) -> Result<(), ClientError> {
         self.client
             .call_coordinator(group, &format!("delete group {group}"), |call| {
-                let request = self.request(&call, v1::DeleteGroupRequest { group: group.to_owned() });
+                let request = self.epoch.request(&call, v1::DeleteGroupRequest { group: group.to_owned() });
                 async move { call.groups().delete_group(request).await }
             })
             .await
@@ -238,7 +233,7 @@ impl Groups {
         let request = v1::ConfigureGroupRequest { group: group.to_owned(), config, version };
         self.client
             .call_any(&format!("configure group {group}"), |call| {
-                let request = self.request(&call, request.clone());
+                let request = self.epoch.request(&call, request.clone());
                 async move { call.groups().configure_group(request).await }
             })
             .await
