@@ -183,6 +183,10 @@ async fn a_stale_operator_can_do_nothing() {
     let body = v1::AnnounceRestartRequest { member: bookie, cancel: false };
     stale(control.announce_restart(under(first, body)).await.map(drop));
     // The other service checks it too.
+    let body = v1::DeleteRecordsRequest { topic: "t".into(), partition: 0, before: -1 };
+    stale(b.admin().delete_records(under(first, body)).await.map(drop));
+    let body = v1::DescribePartitionRequest { topic: "t".into(), partition: 0 };
+    stale(b.admin().describe_partition(under(first, body)).await.map(drop));
     let body = v1::CreateTopicRequest { name: "u".into(), partitions: 1, ..Default::default() };
     stale(b.admin().create_topic(under(first, body)).await.map(drop));
     let mut bad = Request::new(v1::GetOperatorEpochRequest {});

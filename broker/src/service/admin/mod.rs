@@ -33,11 +33,11 @@ pub(crate) struct AdminService(pub(crate) CoreSlot);
 const EFFECT_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
 
 macro_rules! call {
-    ($self:ident, $request:ident, $operation:path) => {{
+    ($self:ident, $request:ident, $operation:path $(, $more:expr)?) => {{
         let deadline = Deadline::of(&$request);
         let core = $self.0.get()?;
         operator_epoch::check(core, operator_epoch::of($request.metadata())?, deadline).await?;
-        Ok(Response::new($operation(core, $request.into_inner(), deadline).await?))
+        Ok(Response::new($operation(core, $request.into_inner(), deadline $(, $more)?).await?))
     }};
 }
 
@@ -83,10 +83,7 @@ impl Admin for AdminService {
         request: Request<v1::DescribePartitionRequest>,
     ) -> Result<Response<v1::DescribePartitionResponse>, Status> {
         let may_ask_owner = request.metadata().get(partition::ASKED).is_none();
-        let deadline = Deadline::of(&request);
-        let core = self.0.get()?;
-        let answer = partition::describe(core, request.into_inner(), deadline, may_ask_owner).await?;
-        Ok(Response::new(answer))
+        call!(self, request, partition::describe, may_ask_owner)
     }
 
     async fn delete_records(
@@ -94,10 +91,7 @@ impl Admin for AdminService {
         request: Request<v1::DeleteRecordsRequest>,
     ) -> Result<Response<v1::DeleteRecordsResponse>, Status> {
         let may_ask_owner = request.metadata().get(partition::ASKED).is_none();
-        let deadline = Deadline::of(&request);
-        let core = self.0.get()?;
-        let answer = delete_records::delete(core, request.into_inner(), deadline, may_ask_owner).await?;
-        Ok(Response::new(answer))
+        call!(self, request, delete_records::delete, may_ask_owner)
     }
 
     async fn drain_bookie(
