@@ -8,7 +8,7 @@ use tidemill_proto::meta::{WatchEvent, WatchRequest, watch_event::Event};
 use tidemill_runtime::{defaults::SNAPSHOT_PIECE, work};
 use tidemill_types::{ErrorCode, Revision, TopicControl, meta::MetaView};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, timeout},
 };
 use tokio_stream::wrappers::ReceiverStream;
@@ -68,14 +68,13 @@ async fn run(node: &Arc<Node>, tx: &Sender, from: Revision, topics_only: bool) -
         loop {
             let now = *applied.borrow_and_update();
             if now >= at && node.machine.with(State::cluster).is_some() {
-                return;
+                return Ok(());
             }
-            if applied.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            applied.changed().await?;
         }
     };
-    if timeout(CATCH_UP, served).await.is_err() {
+    let served: Result<Result<(), watch::error::RecvError>, _> = timeout(CATCH_UP, served).await;
+    if !matches!(served, Ok(Ok(()))) {
         let why = match node.cluster.get() {
             Some(_) => format!("this member is behind revision {at}"),
             None => "this member has heard of no cluster yet".to_owned(),
