@@ -64,7 +64,7 @@ fn begin(title: &str, rows: usize) -> (String, f64) {
 
 fn text(svg: &mut String, x: f64, y: f64, anchor: &str, what: &str) {
     let what = what.replace('&', "&amp;").replace('<', "&lt;");
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
+    let _infallible = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
 }
 
 fn rows<T>(all: &[(String, T)]) -> impl Iterator<Item = (f64, &'static str, &str, &T)> {
@@ -81,7 +81,7 @@ fn bars_chart(title: &str, bars: &[(String, f64)]) -> Option<String> {
     for (top, colour, name, v) in rows(bars) {
         let width = (WIDTH - LEFT - 110.0) * v / most;
         text(&mut svg, LEFT - 8.0, top + 16.0, "end", name);
-        let _ = writeln!(
+        let _infallible = writeln!(
             svg,
             "<rect x=\"{LEFT}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"20\" fill=\"{colour}\"/>"
         );
@@ -103,7 +103,7 @@ fn percentiles(title: &str, all: &[(String, [f64; 3])]) -> Option<String> {
     while power <= to {
         let at = x(10_f64.powf(power));
         let bottom = height - 22.0;
-        let _ = writeln!(
+        let _infallible = writeln!(
             svg,
             "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"34\" y2=\"{bottom:.1}\" stroke=\"#cccccc\"/>"
         );
@@ -114,12 +114,13 @@ fn percentiles(title: &str, all: &[(String, [f64; 3])]) -> Option<String> {
         text(&mut svg, LEFT - 8.0, top + 16.0, "end", name);
         let (a, b) = (x(*p50), x(*p999));
         let y = top + 11.0;
-        let _ = writeln!(
+        let _infallible = writeln!(
             svg,
             "<line x1=\"{a:.1}\" x2=\"{b:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"3\"/>"
         );
         for (v, r) in [(p50, 6.0), (p99, 4.5), (p999, 3.0)] {
-            let _ = writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"{r}\" fill=\"{colour}\"/>", x(*v));
+            let _infallible =
+                writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"{r}\" fill=\"{colour}\"/>", x(*v));
         }
     }
     Some(svg + "</svg>\n")

@@ -48,14 +48,14 @@ const MEMORY: Column = Column {
 /// As Markdown.
 pub(crate) fn table(results: &Results) -> String {
     let mut out = String::new();
-    let _ = writeln!(
+    let _infallible = writeln!(
         out,
         "{}; {}; load average {} at the beginning. `{}`\n",
         results.date, results.machine, results.load, results.command
     );
     let names: Vec<&str> = results.systems.iter().map(|s| s.name.as_str()).collect();
-    let _ = writeln!(out, "| work | figure | {} |", names.join(" | "));
-    let _ = writeln!(out, "| --- | --- |{}", " ---: |".repeat(names.len()));
+    let _infallible = writeln!(out, "| work | figure | {} |", names.join(" | "));
+    let _infallible = writeln!(out, "| --- | --- |{}", " ---: |".repeat(names.len()));
     for work in &results.work {
         let columns: &[Column] = if work.starts_with("write") {
             &[RATE, CPU, CLIENT, MEMORY]
@@ -75,23 +75,23 @@ pub(crate) fn table(results: &Results) -> String {
     for s in &results.systems {
         let settings = s.runs.values().flatten().next().map_or("", |o| o.settings.as_str());
         let synced = if s.synced { "synced" } else { "not synced" };
-        let _ = writeln!(out, "- {} ({synced} before the acknowledgement): {settings}", s.name);
+        let _infallible = writeln!(out, "- {} ({synced} before the acknowledgement): {settings}", s.name);
         for f in &s.failures {
-            let _ = writeln!(out, "  - failed: {}", f.lines().next().unwrap_or_default());
+            let _infallible = writeln!(out, "  - failed: {}", f.lines().next().unwrap_or_default());
         }
         if s.runs.values().flatten().any(|o| o.cut_short) {
             out.push_str("  - a run was cut short at the disk cap\n");
         }
     }
     for (name, why) in &results.missing {
-        let _ = writeln!(out, "- {name}: missing: {}", why.lines().next().unwrap_or_default());
+        let _infallible = writeln!(out, "- {name}: missing: {}", why.lines().next().unwrap_or_default());
     }
     if !results.limits.is_empty() {
         out.push_str("\n| limit of the machine | MB/s | p50 us | p99 us |\n| --- | ---: | ---: | ---: |\n");
         for l in &results.limits {
             let us = |v: Option<f64>| v.map_or_else(String::new, |v| format!("{v:.0}"));
             let mb = l.bytes_per_second / 1e6;
-            let _ = writeln!(out, "| {} | {mb:.0} | {} | {} |", l.name, us(l.p50_us), us(l.p99_us));
+            let _infallible = writeln!(out, "| {} | {mb:.0} | {} | {} |", l.name, us(l.p50_us), us(l.p99_us));
         }
     }
     out
@@ -117,7 +117,8 @@ fn row(out: &mut String, results: &Results, work: &str, c: &Column) {
         })
         .collect();
     let runs = results.systems.first().and_then(|s| s.runs.get(work)).map_or(0, Vec::len);
-    let _ = writeln!(out, "| {work} (n={}) | {} | {} |", as_f64(runs as u64), c.what, cells.join(" | "));
+    let _infallible =
+        writeln!(out, "| {work} (n={}) | {} | {} |", as_f64(runs as u64), c.what, cells.join(" | "));
 }
 
 fn plain(
@@ -129,7 +130,7 @@ fn plain(
 ) {
     let cells: Vec<String> =
         results.systems.iter().map(|s| of(s).map_or_else(|| "-".to_owned(), |v| number(v, digits))).collect();
-    let _ = writeln!(out, "| {what} | | {} |", cells.join(" | "));
+    let _infallible = writeln!(out, "| {what} | | {} |", cells.join(" | "));
 }
 
 /// With a space between thousands.

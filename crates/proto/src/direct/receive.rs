@@ -241,14 +241,14 @@ mod tests {
         compressed[0] = 1;
         let mut garbage = bytes.to_vec();
         garbage[5] = 0xff;
-        for (chunk, max, code) in [
+        for (piece, max, code) in [
             (bytes.slice(..bytes.len() - 1), 100, Code::Internal),
             (bytes.slice(..3), 100, Code::Internal),
             (bytes.clone(), 1, Code::OutOfRange),
             (compressed.into(), 100, Code::Unimplemented),
             (garbage.into(), 100, Code::Internal),
         ] {
-            let mut found = inbound::<ProduceFrame>(vec![chunk], max);
+            let mut found = inbound::<ProduceFrame>(vec![piece], max);
             assert_eq!(found.message().await.unwrap_err().code(), code);
             assert!(found.message().await.unwrap().is_none());
         }
